@@ -2,10 +2,13 @@ import type { DropReason } from '../telemetry/dropped-rows.ts'
 import type { Facts, Problem } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
-/** After so long without a dropped row the trouble is over, milliseconds. */
+/** If no row was dropped for so long, the problem is over, milliseconds. */
 const OVER_MS = 60_000
 
-/** What is amiss and what to do, by why rows are dropped. That an account floods is no trouble. */
+/**
+ * Words for a problem, by the reason for dropped rows. Dropped rows of a flooding account are not a
+ * problem.
+ */
 const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string }>> = {
   postgres: {
     rank: 1,
@@ -19,7 +22,7 @@ const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string
   },
 }
 
-/** Calls that nobody can look up, because the log of calls has no row of them. */
+/** A problem if ended calls have no row in the log of calls, so that nobody can look them up. */
 export function callLogProblems({ processes, at }: Facts): Problem[] {
   const dropped = (processes ?? []).flatMap((process) => process.dropped ?? [])
   return [...Map.groupBy(dropped, ({ reason }) => reason)].flatMap(([reason, all]): Problem[] => {

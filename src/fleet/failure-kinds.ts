@@ -2,28 +2,27 @@ import { hasAnswered, OF_THE_SOURCE } from './failure-share.ts'
 import type { CapRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
-/** Failures with some codes: how they show, why they occur, and what helps. */
+/** A kind of failure: its codes, how the console names it, why it occurs, and what helps. */
 export interface Kind {
   codes: readonly string[]
-  /** Whether these calls failed for this kind's reason, if another kind has the same codes. */
+  /** Whether the failures of this API are of this kind, if another kind has the same codes. */
   isFor?: (row: UpstreamRow, recent: RecentCalls) => boolean
   label: string
   runbook: string
-  /** What became of these calls: `failed`, `were refused`. */
+  /** What happened to these calls, as a verb: `failed`, `were refused`. */
   became: string
-  /** The cause, as it goes on after a colon. */
+  /** The cause, as a text after a colon. */
   why: (row: UpstreamRow, recent: RecentCalls) => string
   callers: (row: UpstreamRow) => string
   todo: (row: UpstreamRow) => string
-  /** Whether the cause is seen to be gone, while no call fails any more. */
+  /** Whether it can be seen that the cause is gone, after no call has failed for a while. */
   isGone: (row: UpstreamRow, lastAt: number) => boolean
 }
 
 const hasQueue = ({ queue }: UpstreamRow): boolean => queue === null || queue.waiting > 0
 
 /**
- * Whether the connections of a cap let fewer calls through than its rates do, because answers take
- * so long.
+ * Whether the concurrency of a cap allows fewer calls than its rates do, because answers are slow.
  */
 function isSlow({ cap }: UpstreamRow, { upstreamP95 }: RecentCalls): boolean {
   if (!cap || upstreamP95 === null) return false
@@ -138,7 +137,7 @@ export const KINDS: Kind[] = [
   },
 ]
 
-/** Failures that have nothing to do with the API that was called. */
+/** Failures that do not depend on the API that was called. */
 export const SERVICE_KINDS: Pick<Kind, 'codes' | 'label' | 'runbook' | 'why' | 'todo'>[] = [
   {
     codes: ['DEPENDENCY_UNAVAILABLE'],
@@ -157,19 +156,19 @@ export const SERVICE_KINDS: Pick<Kind, 'codes' | 'label' | 'runbook' | 'why' | '
   },
 ]
 
-/** Which of these codes calls ended with. */
+/** Which of these codes calls have ended with. */
 export function codesOf(codes: readonly string[], recent: RecentCalls | null): string {
   return codes.filter((code) => recent?.codes[code]).join(', ')
 }
 
-/** That the source limits the gateway, and until when or how it says so. */
+/** Says that the source limits the gateway, with the time of the end or the source's words. */
 export function limitWords({ cap, health }: UpstreamRow): string {
   const until = cap?.limitedUntil ? ` until ${clockTime(cap.limitedUntil)} UTC` : ''
   const words = health?.lastFailure ? ` (${health.lastFailure.words})` : ''
   return `its source limits the gateway${until}${until ? '' : words}`
 }
 
-/** The rates of a cap, and when its next slot comes; in parentheses and after a semicolon. */
+/** The rates of a cap in parentheses, and when its next slot comes. */
 export function capWords(cap: CapRow | null): string {
   if (!cap) return ''
   const rates = cap.rates.map(({ max, seconds }) => `${max} per ${span(seconds * 1_000)}`).join(', ')

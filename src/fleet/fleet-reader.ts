@@ -28,33 +28,36 @@ export interface FleetDeps extends RowDeps {
 const FRESH_MS = 900
 const SLOW_EVERY_MS = 2_000
 
-/** Changes of health and acts of operators that are shown. */
+/** Most changes of health and acts of operators in a snapshot. */
 const SHOWN_MAX = 12
 
-/** Addresses remembered at most. */
+/** Most email addresses that are remembered. */
 const EMAILS_MAX = 1_000
 
-/** What is read less often. */
+/** Parts of a snapshot that are read less often. */
 type Slow = Pick<
   Snapshot,
   'changes' | 'audit' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'
 >
 
-/** What Redis knows of the fleet. */
+/** Parts of a snapshot that come from Redis. */
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastMinute' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
 
-/** One API's row, and what its queue holds; null while Redis does not answer. */
+/**
+ * The row of one API and the contents of its queue; the contents are null while Redis does not
+ * answer.
+ */
 export interface QueueView {
   at: number
   row: UpstreamRow
-  /** Workers that serve it; null while Redis does not answer. */
+  /** Number of workers that serve the API; null while Redis does not answer. */
   workers: number | null
   contents: QueueContents | null
 }
 
 /**
- * Reads the whole fleet on request; requests within a second share one reading, so that console,
- * operator API and metrics give the same numbers.
+ * Reads the state of the whole fleet on request. Requests within a second share one reading, so
+ * that console, operator API and metrics show the same numbers.
  */
 export class FleetReader {
   readonly #deps: FleetDeps
@@ -64,8 +67,8 @@ export class FleetReader {
   readonly #rows: UpstreamRowReader
   #snapshot: Promise<Snapshot> | undefined
   /**
-   * By the monotonic clock: a machine whose clock is set back must not go on showing an old
-   * snapshot.
+   * When the snapshot was taken, by the monotonic clock, so that an old snapshot is not shown for
+   * longer if the machine's clock is set back.
    */
   #takenAt = Number.NEGATIVE_INFINITY
   #slow: Slow = {
@@ -79,11 +82,11 @@ export class FleetReader {
   }
   #slowAt = Number.NEGATIVE_INFINITY
   /**
-   * Until the first reading has ended: that nothing is known of the stores yet does not mean that
-   * they do not answer.
+   * The first reading of the slow parts. Until it has ended, the stores are unknown, which does not
+   * mean that they do not answer.
    */
   #firstSlow: Promise<void> | undefined
-  /** Addresses of accounts, as far as they were looked up. */
+  /** Email addresses of accounts that were looked up. */
   readonly #emails = new Map<string, string | null>()
 
   constructor(deps: FleetDeps) {
@@ -94,7 +97,7 @@ export class FleetReader {
     this.#rows = new UpstreamRowReader(deps)
   }
 
-  /** The fleet, at most a second ago. */
+  /** The state of the fleet, at most a second old. */
   snapshot(): Promise<Snapshot> {
     if (!this.#snapshot || performance.now() - this.#takenAt > FRESH_MS) {
       this.#takenAt = performance.now()
@@ -106,7 +109,7 @@ export class FleetReader {
     return this.#snapshot
   }
 
-  /** The last 24 hours by quarters; null while Redis does not answer. */
+  /** The last 24 hours in quarters of an hour; null while Redis does not answer. */
   async lastDay(): Promise<LastHour | null> {
     const { health, log } = this.#deps
     try {
@@ -117,7 +120,7 @@ export class FleetReader {
     }
   }
 
-  /** The queue of one API now; undefined if the catalog has no such API. */
+  /** The queue of one API; undefined if the catalog does not have the API. */
   async queueOf(slug: string): Promise<QueueView | undefined> {
     const { at, upstreams, processes } = await this.snapshot()
     const row = upstreams.find((each) => each.slug === slug)
@@ -138,7 +141,7 @@ export class FleetReader {
   }
 
   async #take(): Promise<Snapshot> {
-    // Redis' time, by which health changes, processes beat and minutes are counted.
+    // The time of Redis, which heartbeats, changes of health and counts use too.
     const at = this.#deps.health.now()
     const slow = this.#slowPart()
     const fleet = await this.#readFleet(at)
@@ -152,14 +155,18 @@ export class FleetReader {
       accounts: null,
       processes: null,
     }
-    // A Redis that cannot write its file takes no heartbeat: who is alive is not known.
+    // If Redis cannot write its file, it accepts no heartbeats, so nobody knows which processes are
+    // alive.
     const processes = stores.redis?.isFileFailing ? null : known.processes
     const facts = { at, ...known, ...this.#slow, stores, processes }
     const problems = findProblems(facts)
     return { ...facts, problems, headline: headlineOf({ ...facts, problems }) }
   }
 
-  /** Undefined while Redis does not answer: an operator needs the rest most then. */
+  /**
+   * Undefined while Redis does not answer. The rest of the snapshot is still shown, because
+   * operators need it most then.
+   */
   async #readFleet(at: number): Promise<Fleet | undefined> {
     const { redis, log } = this.#deps
     try {
@@ -188,8 +195,8 @@ export class FleetReader {
   }
 
   /**
-   * Addresses of these accounts; null for accounts that Postgres does not know, and while it does
-   * not answer.
+   * The email addresses of accounts; null for accounts that Postgres does not know, and while it
+   * does not answer.
    */
   async #emailsOf(ids: string[]): Promise<(id: string) => string | null> {
     const { db, log } = this.#deps

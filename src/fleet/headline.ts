@@ -1,10 +1,12 @@
 import type { Headline, Snapshot } from './snapshot.ts'
 import { stateOf } from './words.js'
 
-/** APIs that the headline names if several fail; the others are counted. */
+/** Most APIs that the headline names. Further APIs are counted. */
 const NAMED_MAX = 5
 
-/** The state of the whole service: what callers get decides, then the health of the sources. */
+/**
+ * The state of the whole service. What callers get decides first, then the health of the sources.
+ */
 export function headlineOf({
   problems,
   upstreams,
@@ -14,7 +16,8 @@ export function headlineOf({
   if (!stores.redis) return down('Down', 'Redis does not answer: calls are refused.')
   if (!stores.postgres)
     return { state: 'Degraded', label: 'Degraded', text: 'Postgres does not answer: only keys in use work.' }
-  // Of the whole service: all APIs may be healthy while nobody reaches them.
+  // A problem of the whole service comes first, because all APIs may be healthy although nobody can
+  // reach them.
   const gravest = problems.find(({ rank, slug }) => rank === 0 && slug === null)
   if (gravest) return down(gravest.label, `${gravest.text}.`)
   if (processes === null || upstreams.some(({ enabled, health }) => enabled && health === null))
@@ -26,7 +29,9 @@ export function headlineOf({
 
 const down = (label: string, text: string): Headline => ({ state: 'Down', label, text })
 
-/** The reason if one API fails. The reasons of several stand below, a line for each problem. */
+/**
+ * If one API fails, the headline has the reason. If several fail, each has a line of its own below.
+ */
 function failingHeadline(failing: Snapshot['problems']): Headline {
   const [first] = failing
   const slugs = [...new Set(failing.map(({ slug }) => slug))]

@@ -3,14 +3,14 @@ import type { HealthRow, Present, UpstreamRow } from './snapshot.ts'
 import { causeWords, isOfLackingMembers, isOfRecovery, span } from './words.js'
 
 /**
- * What the health of an API says: it is degraded or down, since when, why, and how many calls fail
- * meanwhile.
+ * Problems that an API's health shows: that it is degraded or down, since when, why, and how many
+ * calls fail meanwhile.
  */
 export function healthProblems(row: UpstreamRow, at: number): Present[] {
   const { slug, enabled, health } = row
   if (!enabled || health === null || health.status === 'Healthy') return []
   const isDown = health.status === 'Down'
-  // By its score alone the breaker may be closed.
+  // If the API is Down only by its score, the breaker may be closed.
   const isOpen = health.halfOpenInMs !== null
   const failing = sourceFailures(row, at)
   const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
@@ -53,7 +53,9 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
   ]
 }
 
-/** What callers get while the breaker is open. An API that is seldom probed waits for a call. */
+/**
+ * What callers get while the breaker is open. If an API is rarely probed, the next call tests it.
+ */
 function refusedCallers({ halfOpenInMs }: HealthRow): string {
   const words = 'get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
   return halfOpenInMs
@@ -67,24 +69,24 @@ function failedCallers(isDown: boolean, failing: Share | undefined): string {
   return `${isDown || (failing && failing.count * 2 > failing.all) ? 'Many' : 'Some'} callers get 502 or wait longer.`
 }
 
-/** Said in place of the last attempt: that may be a probe, which may read the status alone. */
+/** Shown instead of the last attempt, which may be a probe that reads only the status. */
 const OTHER_FORM = 'its answers are not in the expected form'
 
-/** Whether most failures are answers that the file of the API cannot read. */
+/** Whether most failures are answers that the mapping of the API cannot read. */
 function failsByForm(row: UpstreamRow): boolean {
   const unread = shareOf(['UPSTREAM_INVALID_RESPONSE'], row)
   return unread.isMany && unread.count * 2 > shareOf(OF_THE_SOURCE, row).count
 }
 
 /**
- * Why an API is not healthy: the outcome of the last attempt, or why its state began if that
- * attempt succeeded.
+ * Why an API is not healthy: the outcome of the last attempt or, if the last attempt succeeded, the
+ * reason for which the state began.
  */
 function causeOf({ lastFailure, lastOkAt, cause, status }: HealthRow, isLacking: boolean): string {
   if (lastFailure) return lastFailure.words
   const began = causeWords({ cause, to: status })
   if (isLacking || lastOkAt === null) return began
-  // It was down, and what began then is the way back.
+  // The API was Down, and the present state began when it recovered.
   if (isOfRecovery(cause)) return `it recovers: ${began}`
   return [began, 'the last attempt succeeded'].filter(Boolean).join('; ')
 }

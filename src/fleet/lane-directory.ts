@@ -5,7 +5,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { type ProcessBeat, readProcesses } from '../telemetry/heartbeat.ts'
 import { ApiLists, digestOf } from '../telemetry/known-apis.ts'
 
-/** As often as processes say that they live. Milliseconds. */
+/** How often workers are read, milliseconds. Heartbeats have the same interval. */
 const LOOK_EVERY_MS = 2_000
 
 export interface LaneDirectoryDeps {
@@ -16,16 +16,16 @@ export interface LaneDirectoryDeps {
 }
 
 /**
- * Knows which lane carries the calls of each API, from what the workers that are alive say. Workers
- * with `WORKER_UPSTREAMS` have a lane of their own, which carries the APIs that they name. What was
- * read last holds while Redis is away.
+ * Knows which lane carries the calls of each API, from the heartbeats of living workers. Workers
+ * with `WORKER_UPSTREAMS` have a lane of their own for the APIs that they name. While Redis is
+ * away, the last reading is used.
  */
 export class LaneDirectory {
   readonly #deps: LaneDirectoryDeps
   readonly #shared: Lane[]
   readonly #lists: ApiLists
   #workers: ProcessBeat[] = []
-  /** By slug, as far as they were wanted since the workers were last read. */
+  /** The lane of each API that was looked up since the last reading. */
   #lanes = new Map<string, Lane>()
   #served = new Map<string, boolean>()
   #timer: NodeJS.Timeout | undefined
@@ -36,7 +36,7 @@ export class LaneDirectory {
     this.#lists = new ApiLists(deps.redis)
   }
 
-  /** Reads the workers once, if Redis is there, and goes on following them. */
+  /** Reads the workers once if Redis is available, and then keeps following them. */
   async open(): Promise<void> {
     await this.#look()
     this.#timer = setInterval(() => void this.#look(), LOOK_EVERY_MS).unref()
@@ -55,8 +55,8 @@ export class LaneDirectory {
   }
 
   /**
-   * Whether a worker that is alive has loaded the API and serves it. Fails open where that is not
-   * known: the job then waits for a worker, and ends with its deadline.
+   * Whether a living worker has loaded the API and serves it. Fails open if this is unknown: the
+   * job then waits for a worker until its deadline.
    */
   isServed(slug: string): boolean {
     const known = this.#served.get(slug)
@@ -67,8 +67,8 @@ export class LaneDirectory {
   }
 
   /**
-   * Whether every worker that serves them has loaded these documents. While no worker is heard of,
-   * nobody has: the first heartbeats of workers may have the list from before.
+   * Whether every worker that serves these APIs has loaded these documents. False while no worker
+   * is known, because the first heartbeats of workers may still have the previous list.
    */
   areLoaded(apis: readonly { slug: string; upstream: Pick<Upstream, 'own'> }[]): boolean {
     if (this.#workers.length === 0) return false
@@ -91,7 +91,7 @@ export class LaneDirectory {
   #find(slug: string): Lane {
     const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
     const withLanes = serving.filter(({ hasLanes }) => hasLanes)
-    // Only workers of an earlier version are alive: they take calls from the queue of the API.
+    // Only workers of an earlier version are alive. They take calls from the queue of each API.
     // @until 0.4.0
     if (serving.length > 0 && withLanes.length === 0) return earlierLaneOf(slug)
     const only = withLanes.find(({ serves }) => serves !== undefined)?.serves
@@ -104,7 +104,7 @@ export class LaneDirectory {
     try {
       const beats = (await readProcesses(redis, now())).filter(({ kind }) => kind === 'worker')
       const staying = beats.filter(({ isDraining }) => !isDraining)
-      // A worker that ends goes on serving until another worker does.
+      // A closing worker continues to serve until another worker does.
       this.#workers = staying.length > 0 ? staying : beats
       this.#lanes = new Map()
       await this.#lists.read(this.#workers.map(({ apis }) => apis))

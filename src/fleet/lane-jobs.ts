@@ -3,46 +3,46 @@ import { storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 
 /**
- * Jobs of a state read of each lane at most. A lane may hold thousands of calls; more of them only
- * make a page slow.
+ * Most jobs of one state that are read from each lane. A lane may hold thousands of calls, and
+ * reading all would only make a page slow.
  */
 const JOBS_MAX = 400
 
-/** The states of a job that are read. */
+/** The job states that are read. */
 const STATES = ['waiting', 'active', 'delayed', 'failed'] as const
 
 export type LaneJobState = (typeof STATES)[number]
 
-/** A job, or the calls of a shared job that are for one API. */
+/** A job, or the part of a shared job that belongs to one API. */
 export interface LaneJob {
   id: string
   name: string
   state: LaneJobState
-  /** The calls as they are stored; none for a probe or the validation of a key. */
+  /** The stored calls; none for a probe or a validation of a key. */
   calls: unknown[]
   data: unknown
-  /** When it was added, is due and ended. Milliseconds since the epoch. */
+  /** When the job was added, is due, and ended. Milliseconds since the epoch. */
   addedAt: number
   dueAt: number
   finishedAt: number
   failedReason: string
   /**
-   * How many jobs of its lane and state it stands for: more than one if there are more than were
-   * read.
+   * The number of jobs of its lane and state for which this job stands. More than 1 if not all jobs
+   * were read.
    */
   weight: number
 }
 
-/** What the lanes hold for the APIs. */
+/** The jobs of the lanes, by API. */
 export interface LanesJobs {
-  /** By slug. */
+  /** Jobs by slug. */
   of: Map<string, LaneJob[]>
   /** Whether there are more jobs than were read. */
   isCut: boolean
 }
 
 /**
- * Reads the lanes that carry the calls of these APIs, oldest jobs first.
+ * Reads the lanes that carry the calls of these APIs, the oldest jobs first.
  *
  * @throws what Redis throws
  */
@@ -65,7 +65,10 @@ async function readLane(lane: Queue): Promise<{ jobs: LaneJob[]; isCut: boolean 
   return { jobs: read.flat(), isCut: read.some((jobs) => jobs.length === JOBS_MAX) }
 }
 
-/** Failed jobs come newest first. A job that ended while they were read is left out. */
+/**
+ * Reads the jobs of one state, failed jobs newest first. Jobs that end during the reading are left
+ * out.
+ */
 async function readState(lane: Queue, state: JobType): Promise<Job[]> {
   const jobs: (Job | undefined)[] = await lane.getJobs(state, 0, JOBS_MAX - 1, state !== 'failed')
   return jobs.filter((job) => job !== undefined)
@@ -78,7 +81,7 @@ function laneJob(job: Job, { state, weight }: Pick<LaneJob, 'state' | 'weight'>)
   return { id, name, state, calls, data, ...times, failedReason, weight }
 }
 
-/** A job with its calls by API. */
+/** Splits a job into the calls for each API. */
 function partsOf(job: LaneJob): (LaneJob & { slug: string })[] {
   if (job.name !== CALL_JOB) return [{ ...job, slug: slugOf(job.data) }]
   return [...Map.groupBy(job.calls, slugOf)].map(([slug, calls]) => ({ ...job, calls, slug }))

@@ -18,32 +18,32 @@ const MINUTE_MS = 60_000
 const MINUTES = 60
 const QUARTERS = 96
 
-/** Over how long a row's outcomes and its latency are taken, milliseconds. */
+/** Period for which the outcomes and the latency of a row are computed, milliseconds. */
 export const RECENT_MS = 300_000
 
 /**
- * A process writes its counts each second, and writes counts again that Redis did not take. After
- * this time a slot is final.
+ * After this time the counts of a slot are final, milliseconds. Processes write their counts each
+ * second, and repeat counts that Redis did not accept.
  */
 const GROWS_MS = 70_000
 
-/** Errors and accounts that are shown. */
+/** Most errors and accounts that are shown. */
 const ERRORS_MAX = 20
 const ACCOUNTS_MAX = 10
 
-/** What callers got of late. */
+/** What callers got recently. */
 export interface RecentCounts {
-  /** The minutes of the last hour, oldest first. */
+  /** The minutes of the last hour, the oldest first. */
   minutes: Minute[]
-  /** The slots of the last minutes, oldest first. */
+  /** The slots of the last minutes, the oldest first. */
   slots: Counts[]
-  /** Redis' time when they were read, milliseconds. */
+  /** The time of Redis at the reading, milliseconds. */
   now: number
 }
 
 /**
- * The last hour of the whole fleet: what is final is read once, the youngest slots and accounts
- * each time.
+ * Reads the last hour of the whole fleet. Final counts are read once; the newest slots and accounts
+ * are read each time.
  */
 export class LastHourReader {
   readonly #redis: RedisConnection
@@ -83,7 +83,7 @@ export class LastHourReader {
   }
 }
 
-/** Reads the quarters of the last day, each that is final once. */
+/** Reads the quarters of the last day. Each quarter whose counts are final is read once. */
 export class LastDayReader {
   readonly #redis: RedisConnection
   #quarters = new Map<number, Counts>()
@@ -93,7 +93,7 @@ export class LastDayReader {
   }
 
   /**
-   * Oldest first, the present one last.
+   * The quarters, the oldest first; the last is the present quarter.
    * @throws what Redis throws
    */
   async read(now: number): Promise<Counts[]> {
@@ -106,7 +106,7 @@ export class LastDayReader {
   }
 }
 
-/** Calls of one API in each minute of the hour; null if there was none. */
+/** Calls of one API in each minute of the hour; null if there were none. */
 export function hourOf(minutes: Minute[], slug: string): UpstreamRow['hour'] {
   const outcomes = minutes.map(({ calls }) =>
     countOutcomes(
@@ -119,13 +119,13 @@ export function hourOf(minutes: Minute[], slug: string): UpstreamRow['hour'] {
   return { calls, failed: outcomes.map(({ failed }) => failed), sent }
 }
 
-/** How long an upstream took in each step of time, milliseconds; null: nobody called it. */
+/** Latency of an upstream in each step, milliseconds; null for a step without calls. */
 export function latencyOf(steps: Counts[], slug: string): { median: (number | null)[]; p95: (number | null)[] } {
   const at = (share: number) => steps.map(({ upstream }) => quantile(upstream.get(slug) ?? [], share) ?? null)
   return { median: at(0.5), p95: at(0.95) }
 }
 
-/** Counts of equal steps of time as lines of a chart. */
+/** Turns the counts of equal steps into the lines of a chart. */
 export function toLastHour(minutes: Counts[]): LastHour {
   const times = (kind: 'queue' | 'upstream', share: number) =>
     minutes.map((minute) => quantile(sum([...minute[kind].values()]), share) ?? null)
@@ -144,7 +144,10 @@ export function toLastHour(minutes: Counts[]): LastHour {
   }
 }
 
-/** Error codes by API over the hour: failures before refusals, then the most frequent first. */
+/**
+ * Error codes by API over the hour: failures before refusals, and within these the most frequent
+ * first.
+ */
 export function toErrors(minutes: Minute[]): { slug: string; code: string; count: number }[] {
   const counts = new Map<string, number>()
   for (const { calls } of minutes) {
@@ -158,7 +161,7 @@ export function toErrors(minutes: Minute[]): { slug: string; code: string; count
     .slice(0, ERRORS_MAX)
 }
 
-/** The accounts with most calls over the hour, by status of the answer; without their addresses. */
+/** The accounts with the most calls over the hour, by status; without email addresses. */
 export function toAccounts(minutes: Minute[]): AccountRow[] {
   const accounts = new Map<string, AccountRow>()
   for (const { accounts: counts } of minutes) {
@@ -202,16 +205,15 @@ export function recentOf({ slots, now }: RecentCounts, slug: string): RecentCall
 }
 
 /**
- * What callers of all APIs got in the last sixty seconds, including APIs that have left the
- * catalog.
+ * What callers of all APIs got in the last sixty seconds. Includes APIs that have left the catalog.
  */
 export function toLastMinute(counts: Pick<RecentCounts, 'slots' | 'now'>): Outcomes {
   return countOutcomes(Object.entries(lastMinuteOf(counts)))
 }
 
 /**
- * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a
- * slot, so for the oldest slot the part counts that lies within them.
+ * Calls of the last sixty seconds by code, for one API or for all. The sixty seconds rarely begin
+ * with a slot, so only a part of the oldest slot counts.
  */
 function lastMinuteOf({ slots, now }: Pick<RecentCounts, 'slots' | 'now'>, slug?: string): Record<string, number> {
   const codes: Record<string, number> = {}

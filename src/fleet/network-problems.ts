@@ -2,13 +2,17 @@ import { shareWords, sourceFailures, sumOf } from './failure-share.ts'
 import type { Facts, Present, UpstreamRow } from './snapshot.ts'
 import { countOf, span } from './words.js'
 
-/** How many upstreams must fail in the same way before it is likely to be this side. */
+/**
+ * Least number of upstreams that fail in the same way before the cause is probably on the gateway's
+ * side.
+ */
 const COMMON_MIN = 3
 
 /**
- * APIs that cannot be reached, in groups that share a cause. Names, connections or handshakes that
- * fail for most APIs at once are one group, because it is this machine's network. Otherwise APIs
- * that fail in the same words are a group. A group has three APIs at least.
+ * Groups of unreachable APIs that share a cause. If name look-ups, connections or handshakes fail
+ * for most APIs at once, these APIs are one group, because the cause is the network of this
+ * machine. Otherwise APIs that fail with the same words are a group. A group has at least three
+ * APIs.
  */
 export function unreachedGroups({ upstreams }: Pick<Facts, 'upstreams'>): UpstreamRow[][] {
   const unreached = upstreams.filter(isUnreached)
@@ -19,7 +23,7 @@ export function unreachedGroups({ upstreams }: Pick<Facts, 'upstreams'>): Upstre
   return groups.filter((rows) => rows.length >= COMMON_MIN)
 }
 
-/** A line for each group: the cause, how many APIs have it, and their names. */
+/** A problem for each group: the cause, the number of APIs, and their names. */
 export function networkProblems(groups: UpstreamRow[][], { at, upstreams }: Facts): Present[] {
   const enabled = upstreams.filter((row) => row.enabled).length
   const checked = upstreams.filter(isChecked).length
@@ -47,7 +51,7 @@ function isChecked({ enabled, health }: UpstreamRow): boolean {
   return enabled && health !== null && health.checkedAt !== null
 }
 
-/** An API that a fallback source answers for is not unreached for its callers. */
+/** Whether callers of an API cannot reach it. If a fallback source answers, they can. */
 function isUnreached(row: UpstreamRow): boolean {
   const { health } = row
   if (!isChecked(row) || health === null || health.status === 'Healthy' || health.answeredBy !== null) return false

@@ -2,11 +2,15 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { Outcomes } from './snapshot.ts'
 
 /**
- * Refusals of the upstream that are answers: it was reached, and says that it has no such thing.
+ * Codes that count as answers: the upstream was reached, and says that the thing does not exist or
+ * that it refuses the values.
  */
 const ANSWERS = new Set(['OK', 'UPSTREAM_NOT_FOUND', 'UPSTREAM_REJECTED'])
 
-/** Whose doing a call's code is: nobody's, the caller's (4xx), or the upstream's and ours (5xx). */
+/**
+ * The class of a call's code: answered, refused because of the request (4xx), or failed because of
+ * the upstream or the gateway (5xx).
+ */
 export function outcomeClass(code: string): keyof Outcomes {
   if (ANSWERS.has(code)) return 'answered'
   const status = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode].status : 500

@@ -63,7 +63,7 @@ const UpstreamOverview = Type.Object({
   ),
 })
 
-/** The fleet at a glance. Null is "not known": a store did not answer. */
+/** The state of the fleet. Null means "not known", because a store did not answer. */
 export const OverviewAnswer = Type.Object({
   at: DateTime,
   headline: Type.Object(
@@ -130,7 +130,7 @@ export const OverviewAnswer = Type.Object({
   }),
 })
 
-/** A snapshot as the operator API gives it. */
+/** Turns a snapshot into the answer of the operator API. */
 export function overviewAnswer({
   at,
   headline,

@@ -8,20 +8,20 @@ import type { Facts, Present, Problem, UpstreamRow } from './snapshot.ts'
 import { storeProblems, usageProblems } from './store-problems.ts'
 import { countOf, span } from './words.js'
 
-/** Accounts that wait for approval are counted up to this many. */
+/** Accounts that wait for approval are counted up to this number. */
 export const UNAPPROVED_MAX = 100
 
-/** Stored secrets that an earlier ENCRYPTION_KEY sealed are counted up to this many. */
+/** Stored secrets that an earlier ENCRYPTION_KEY sealed are counted up to this number. */
 export const SEALED_EARLIER_MAX = 10_000
 
 /**
- * Everything that needs an operator, gravest first, and what is over last. What is not known is a
- * problem too, never silence.
+ * Everything that needs an operator: the gravest problems first, problems that are over last. If
+ * something is not known, that is reported as a problem too.
  */
 export function findProblems(facts: Facts): Problem[] {
   const { at, upstreams } = facts
   const groups = unreachedGroups(facts)
-  // The line of a group tells the cause once, and names the APIs.
+  // The line of a group names the cause and the APIs, so these APIs get no line of their own.
   const isTold = new Set(groups.flat())
   const present: Present[] = [
     ...storeProblems(facts),
@@ -43,7 +43,9 @@ export function findProblems(facts: Facts): Problem[] {
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }
 
-/** Codes of refusals whose cause another line tells for all its APIs, so that no API repeats it. */
+/**
+ * Codes of refusals whose cause another line explains for all its APIs, so that no API repeats it.
+ */
 function toldCodesOf(row: UpstreamRow, { stores, processes }: Facts): ReadonlySet<string> {
   const codes = new Set<string>()
   if (stores.redis?.isFull === true || stores.redis?.isFileFailing === true) codes.add('OVERLOADED')
@@ -79,7 +81,7 @@ function approvalProblems({ unapproved }: Facts): Present[] {
   ]
 }
 
-/** While ENCRYPTION_KEY is replaced: whether its earlier value is still needed. */
+/** While ENCRYPTION_KEY is being replaced: whether its earlier value is still needed. */
 function encryptionProblems({ sealedEarlier }: Facts): Present[] {
   if (sealedEarlier === null) return []
   const count = `${sealedEarlier === SEALED_EARLIER_MAX ? 'at least ' : ''}${countOf(sealedEarlier, 'stored secret')}`
@@ -101,7 +103,7 @@ function encryptionProblems({ sealedEarlier }: Facts): Present[] {
   ]
 }
 
-/** What operators decided of an API, and what they left out. */
+/** Settings of an API that operators changed, and settings that are missing. */
 function settingProblems(row: UpstreamRow): Present[] {
   const { slug, enabled, isSwitchedOff, queue, paused } = row
   const problems: Present[] = []

@@ -1,12 +1,12 @@
 import type { Facts, Problem, ProcessRow, UpstreamRow } from './snapshot.ts'
 
-/** APIs that a line names. */
+/** Most APIs that a line names. */
 const NAMES_MAX = 5
 
-/** Errors of documents that a line names. */
+/** Most errors of documents in a line. */
 const ERRORS_MAX = 3
 
-/** Kinds of processes that are missing, and APIs that none of the workers serves. */
+/** Problems if a kind of process is missing, or if no worker serves an API. */
 export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 'endedAt'>[] {
   if (!processes) return []
   const problems: Omit<Problem, 'endedAt'>[] = []
@@ -62,7 +62,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
   return problems
 }
 
-/** Changed documents with errors: processes go on with the documents before. */
+/** A problem if changed documents have errors. Processes continue with the previous documents. */
 function refusedDocuments(processes: ProcessRow[]): Problem[] {
   const refusing = processes.flatMap(({ refused }) => refused ?? [])
   if (refusing.length === 0) return []
@@ -81,7 +81,7 @@ function refusedDocuments(processes: ProcessRow[]): Problem[] {
   ]
 }
 
-/** APIs that some processes have loaded from another document than others, or not at all. */
+/** A problem if processes have loaded different documents of an API, or some have not loaded it. */
 function differingApis(processes: ProcessRow[]): Problem[] {
   const known = processes.flatMap(({ kind, pid, apis }) => (apis === null ? [] : [{ name: `${kind} ${pid}`, apis }]))
   const slugs = new Set(known.flatMap(({ apis }) => Object.keys(apis)))
@@ -112,7 +112,7 @@ function shownDigest(digest: string | undefined): string {
   return digest === undefined ? 'has not loaded it' : digest === '' ? 'of this project' : digest.slice(0, 4)
 }
 
-/** Whether a worker that is alive serves an API. */
+/** Whether a living worker serves an API. */
 export function isServed({ slug }: UpstreamRow, processes: ProcessRow[]): boolean {
   return processes.some(({ kind, serves }) => kind === 'worker' && (serves === null || serves.includes(slug)))
 }

@@ -5,34 +5,36 @@ import { bucketOf, memberOf } from '../queue/wait-queue-entry.ts'
 import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
 
-/** Most jobs shown that ended by a defect. */
+/** Most jobs that are shown as ended by a defect. */
 const FAILED_MAX = 20
 
-/** Waiting calls whose place is read at most. */
+/** Most waiting calls whose place in the queue is read. */
 const WAITING_MAX = 1_000
 
 /** Longest text of a job that is shown, characters. */
 const TEXT_MAX = 200
 
-/** What the queue of one API holds, as of one instant. Times are milliseconds. */
+/** The queue of one API at one time. Times are milliseconds. */
 export interface QueueContents {
   /**
-   * Calls of the jobs that were read: those at workers, then the others in the order in which they
-   * are served.
+   * The calls of the jobs that were read: first the calls at workers, then the others in the order
+   * in which they will be served.
    */
   calls: QueuedCall[]
   /** Whether there are more jobs than were read. */
   isCut: boolean
-  /** Probes and key validations: which run or wait, and when the next scheduled probes are due. */
+  /** Probes and key validations: running or waiting, and when the next scheduled probes are due. */
   others: { name: string; title: string; isRunning: boolean; dueInMs: number }[]
   /**
-   * Jobs that ended by a defect of the gateway, newest first; a call that fails is answered and is
-   * none of them.
+   * Jobs that ended by a defect of the gateway, the newest first. A call that fails normally is
+   * answered and not listed.
    */
   failed: { id: string; name: string; at: number; reason: string }[]
 }
 
-/** Where a call is. A worker takes jobs ahead of their permits. An operator holds a paused call. */
+/**
+ * The state of a call. Workers take jobs before they have permits. Calls of a paused API are held.
+ */
 export const CALL_STATES = ['under-way', 'waiting-for-cap', 'held', 'waiting-for-worker'] as const
 
 export type CallState = (typeof CALL_STATES)[number]
@@ -40,29 +42,29 @@ export type CallState = (typeof CALL_STATES)[number]
 export interface QueuedCall {
   id: string
   accountId: string
-  /** Null if Postgres does not know the account or does not answer. */
+  /** Null if Postgres does not know the account, or does not answer. */
   email: string | null
   endpoint: string
   mode: 'live' | 'test'
   isAsync: boolean
-  /** It uses a key of its caller, which has a cap of its own. */
+  /** Whether the call uses a key of its caller, which has its own cap. */
   hasOwnKey: boolean
   state: CallState
-  /** How many calls the cap lets go before this call; null: it waits for no permit. */
+  /** Calls that get their permits before this call; null if it does not wait for a permit. */
   ahead: number | null
   waitedMs: number
-  /** Until its deadline; below zero it is over. */
+  /** Time until its deadline; negative if it has passed. */
   leftMs: number
-  /** Declared parameters, long values cut. */
+  /** Declared parameters; long values are cut. */
   parameters: [name: string, value: string][]
-  /** Names of undeclared parameters, whose values may be anything and are not shown. */
+  /** Names of undeclared parameters. Their values are not shown, because they may be anything. */
   undeclared: string[]
 }
 
 /**
- * Reads what the lanes hold for an API and the wait queues of its caps.
+ * Reads the jobs of an API from the lanes, and the wait queues of its caps.
  *
- * @param isHeld an operator paused the API and lets its calls wait
+ * @param isHeld whether an operator paused the API so that its calls wait
  * @throws what Redis throws
  */
 export async function readQueueContents(
@@ -101,7 +103,7 @@ export async function readQueueContents(
   }
 }
 
-/** Calls that run, then calls that wait for permits, in their order, then all other calls. */
+/** Sorts running calls first, then calls that wait for permits in their order, then all others. */
 function orderOf({ state, ahead }: QueuedCall): number {
   if (ahead !== null) return ahead
   return state === 'under-way' ? -1 : Number.MAX_SAFE_INTEGER
@@ -112,7 +114,7 @@ type FoundCall = Omit<QueuedCall, 'ahead' | 'email'> & { member: string; bucket:
 function callsOf({ calls, state }: LaneJob, at: number): FoundCall[] {
   if (state === 'failed') return []
   const found = state === 'active' ? 'under-way' : 'waiting-for-worker'
-  // Calls of a later version too, as far as this version knows them.
+  // Calls of a later version are shown too, with the members that this version knows.
   return calls.flatMap((stored) => parseAnswerable(stored).map((call) => foundCall(call, stored, { state: found, at })))
 }
 

@@ -5,7 +5,7 @@ import { CALL_STATES, type QueuedCall } from './queue-contents.ts'
 
 const Count = Type.Integer({ minimum: 0 })
 
-/** The calls and other jobs of one API's queue. Null is "not known": Redis did not answer. */
+/** The calls and other jobs of one API. Null means "not known", because Redis did not answer. */
 export const QueueAnswer = Type.Object({
   at: Type.String({ format: 'date-time' }),
   slug: Type.String(),
@@ -55,7 +55,7 @@ export const QueueAnswer = Type.Object({
   ),
 })
 
-/** A queue as the operator API gives it. */
+/** Turns a queue into the answer of the operator API. */
 export function queueAnswer({ at, row, workers, contents }: QueueView): Static<typeof QueueAnswer> {
   return {
     at: new Date(at).toISOString(),

@@ -3,12 +3,12 @@ import { isMany, isOver, isQuiet, OF_THE_SOURCE, type Share, shareOf, shareWords
 import type { Problem, RecentCalls, UpstreamRow } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
-/** What operators decided. Their decision is a line of its own. */
+/** Codes of decisions of operators. Each decision has a line of its own. */
 const DECIDED = new Set(['API_PAUSED', 'API_NOT_ENABLED'])
 
 const SERVICE_CODES = new Set(SERVICE_KINDS.flatMap(({ codes }) => codes))
 
-/** What callers got lately because of the service itself, over all APIs. */
+/** Problems of the service itself, over all APIs, that callers noticed recently. */
 export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[] {
   return SERVICE_KINDS.flatMap(({ codes, label, runbook, why, todo }): Problem[] => {
     const shares = upstreams.map((row) => shareOf(codes, row))
@@ -25,9 +25,9 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
 }
 
 /**
- * What callers of an API were refused with lately, and its cap while it is used up.
+ * Problems that callers of an API noticed recently, and its cap while it is used up.
  *
- * @param toldCodes codes whose cause another line tells: OVERLOADED if Redis has no room or cannot
+ * @param toldCodes codes whose cause another line explains: OVERLOADED if Redis is full or cannot
  *   write, DEADLINE_EXCEEDED if no worker serves the API
  */
 export function refusalProblems(
@@ -39,8 +39,8 @@ export function refusalProblems(
   const kinds = KINDS.filter(({ codes, isFor }) => {
     if (isFor?.(row, recent) === false) return false
     if (codes.some((code) => toldCodes.has(code))) return false
-    // While its health shows the trouble of its source, the line of its health says how many calls
-    // fail.
+    // While the API's health shows a failure of its source, the line about its health says how many
+    // calls fail.
     return codes !== OF_THE_SOURCE || row.health?.status === 'Healthy'
   })
   const problems = kinds.flatMap((kind): Problem[] => {
@@ -76,8 +76,8 @@ function problemOf(kind: Kind, { row, recent, share, at }: Seen & { share: Share
 }
 
 /**
- * None of the codes alone is frequent, and together they are. The commonest of them says what it
- * looks like.
+ * A problem if no code alone is frequent, but all codes together are. The most frequent code
+ * decides the words.
  */
 function mixedFailures(kinds: Kind[], { row, recent, at, isSaid }: Seen & { isSaid: boolean }): Problem | undefined {
   const failures = Object.keys(recent.codes).filter((code) => !DECIDED.has(code) && !SERVICE_CODES.has(code))
@@ -89,7 +89,7 @@ function mixedFailures(kinds: Kind[], { row, recent, at, isSaid }: Seen & { isSa
   return { ...problem, text: `${row.slug}: ${shareWords(share, 'failed')}: ${codesOf(known, recent)}` }
 }
 
-/** Trouble that is over, for whoever asks what it was. */
+/** A problem that is over, for operators who ask what it was. */
 function ended(
   problem: Omit<Problem, 'rank' | 'endedAt'>,
   { codes, count, lastAt, at }: { codes: readonly string[]; count: number; lastAt: number; at: number },
@@ -105,7 +105,7 @@ function ended(
   }
 }
 
-/** The source itself said that it takes no request for a while, and few callers noticed so far. */
+/** A problem if the source itself limits the gateway for a while, and few callers have noticed. */
 function limited(row: UpstreamRow): Problem {
   return {
     rank: 2,
@@ -124,12 +124,15 @@ function hasTraffic({ queue, recent }: UpstreamRow): boolean {
   return (queue !== null && queue.waiting + queue.active > 0) || calls > 0
 }
 
-/** A rate is used up when nothing of it is left: the next slot may be far for other reasons. */
+/**
+ * Whether a rate has nothing left. A distant next slot is not enough, because it may have other
+ * causes.
+ */
 function isUsedUp({ cap }: Pick<UpstreamRow, 'cap'>): boolean {
   return cap !== null && cap.nextSlotMs > 1_000 && cap.rates.some(({ left }) => left === 0)
 }
 
-/** Calls still wait for their slots: nobody is refused yet. */
+/** A problem if the cap is used up but calls still get slots in time, so nobody is refused yet. */
 function usedUp(row: UpstreamRow): Problem {
   const waiting = row.queue?.waiting ?? 0
   const waits = waiting > 0 ? `; ${waiting} waiting, oldest ${span(row.queue?.oldestMs ?? 0)}` : ''

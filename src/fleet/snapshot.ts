@@ -5,12 +5,12 @@ import type { DroppedLately } from '../telemetry/dropped-rows.ts'
 import type { KnownApis } from '../telemetry/known-apis.ts'
 
 /**
- * The whole fleet as of one instant. Times are milliseconds. Null is "not known": what could not be
- * read is never shown as zero or as healthy.
+ * The state of the whole fleet at one time. Times are milliseconds. Null means "not known":
+ * something that could not be read is never shown as zero or as healthy.
  */
 export interface Snapshot {
   at: number
-  /** What an operator should look at, gravest first. */
+  /** What needs an operator, the gravest problem first. */
   problems: Problem[]
   /** The state of the whole service in one sentence. */
   headline: Headline
@@ -23,23 +23,23 @@ export interface Snapshot {
   processes: ProcessRow[] | null
   stores: Stores
   /**
-   * Why no process of this version is ready, as /readyz says it; a store that does not answer is in
-   * `stores`.
+   * Why no process of this version is ready, in the words of /readyz. A store that does not answer
+   * is in `stores` instead.
    */
   unready: string[]
   /**
-   * Since when Postgres has not taken the usage of calls, Redis' time; null if it does, and while
-   * it is not known.
+   * Since when Postgres has not accepted usage, in the time of Redis; null if it accepts usage, or
+   * if this is unknown.
    */
   usageFailingSince: number | null
   /**
-   * Accounts whose live calls wait for an operator's approval; null if none has to, and while it is
-   * not known.
+   * Number of accounts whose live calls wait for approval; null if no approval is needed, or if
+   * this is unknown.
    */
   unapproved: number | null
   /**
-   * Stored secrets that ENCRYPTION_KEY's later values still have to open; null if it has one value,
-   * and while it is not known.
+   * Number of stored secrets that still need an earlier value of ENCRYPTION_KEY; null if it has
+   * only one value, or if this is unknown.
    */
   sealedEarlier: number | null
   changes: ChangeRow[] | null
@@ -47,9 +47,9 @@ export interface Snapshot {
 }
 
 export interface Headline {
-  /** How the pill looks: `Down`, `Degraded`, `Healthy`, `Unknown`. */
+  /** Colour of the state label: `Down`, `Degraded`, `Healthy`, `Unknown`. */
   state: string
-  /** What the pill says. */
+  /** Text of the state label. */
   label: string
   text: string
 }
@@ -59,27 +59,28 @@ export interface UpstreamRow {
   name: string
   enabled: boolean
   /**
-   * An operator switched it off: nobody can call it, and what else is set of it matters to nobody.
+   * Whether an operator switched the API off. Nobody can call it, so its other settings do not
+   * matter.
    */
   isSwitchedOff: boolean
-  /** The source takes a key of the operator's. */
+  /** Whether the source accepts a key of the operator. */
   takesKey: boolean
-  /** Operators stored a key that cannot be opened. */
+  /** Whether a key is stored that cannot be decrypted. */
   isKeyUnreadable: boolean
   /**
-   * What the source asks of the operator's contact, which is not named, and what naming it would
-   * give; null: nothing.
+   * The rule of the source about contacts and what `CONTACT` would give, if it is not set; null:
+   * nothing.
    */
   lackedContact: string | null
-  /** What callers get while its queue is paused; null while it runs. */
+  /** What happens to calls while the API is paused; null while it runs. */
   paused: PausedMode | null
   health: HealthRow | null
   queue: QueueRow | null
   cap: CapRow | null
   recent: RecentCalls | null
   /**
-   * Calls of each minute of the last hour, oldest first, and how many of them reached the upstream;
-   * null if there was none, and while it is not known.
+   * Calls in each minute of the last hour, the oldest first, and how many reached the upstream;
+   * null if there were no calls, or if this is unknown.
    */
   hour: { calls: number[]; failed: number[]; sent: number[] } | null
 }
@@ -89,17 +90,15 @@ export interface HealthRow {
   score: number
   since: number | null
   cause: string | null
-  /**
-   * When the last attempt or probe ended; null: it was never tried, and the status says nothing.
-   */
+  /** When the last attempt or probe ended. Null: there was none, so the status says nothing. */
   checkedAt: number | null
-  /** Null as well if an attempt succeeded after it. */
+  /** Null if there was no failure, or if a later attempt succeeded. */
   lastFailure: LastFailure | null
-  /** When the last attempt ended that succeeded; null: none is known of. */
+  /** When the last successful attempt ended; null if none is known. */
   lastOkAt: number | null
-  /** The fallback source that answers while the source is down; null: none does. */
+  /** The fallback source that answers while the source is down; null if there is none. */
   answeredBy: string | null
-  /** Until the breaker's next half-open attempt; null while it is closed. */
+  /** Time until the breaker's next half-open attempt; null while the breaker is closed. */
   halfOpenInMs: number | null
 }
 
@@ -121,32 +120,32 @@ export interface CapRow {
   rates: { max: number; seconds: number; left: number }[]
 }
 
-/** Calls by what callers got. */
+/** Calls by outcome. */
 export interface Outcomes {
-  /** Answers, including answers that the upstream has no such item. */
+  /** Answered calls, including "not found" answers of the upstream. */
   answered: number
-  /** Refused because of the request: 4xx. */
+  /** Calls that were refused because of the request (4xx). */
   refused: number
-  /** Failed because of the upstream or of the gateway: 5xx. */
+  /** Calls that failed because of the upstream or the gateway (5xx). */
   failed: number
 }
 
-/** What callers of one API got lately. */
+/** What callers of one API got recently. */
 export interface RecentCalls extends Outcomes {
-  /** Over the last five minutes. */
+  /** Calls of the last five minutes, by code. */
   codes: Record<string, number>
-  /** When a call last ended with each of these codes, to ten seconds. */
+  /** When a call last ended with each of these codes, exact to ten seconds. */
   lastAt: Record<string, number>
-  /** When a call was last answered, to ten seconds; null: none was. */
+  /** When a call was last answered, exact to ten seconds; null if none was. */
   answeredAt: number | null
   upstreamP95: number | null
-  /** Calls of the last sixty seconds by code. */
+  /** Calls of the last sixty seconds, by code. */
   lastMinute: Record<string, number>
 }
 
 /**
- * One value per step, a minute in the last hour and a quarter of an hour in the last day, oldest
- * first.
+ * Values by step, the oldest first. A step is a minute in the last hour, and a quarter of an hour
+ * in the last day.
  */
 export interface LastHour {
   at: number[]
@@ -162,7 +161,7 @@ export interface LastHour {
 /** An account's calls in the last hour. */
 export interface AccountRow {
   id: string
-  /** Null if Postgres does not know the account or does not answer. */
+  /** Null if Postgres does not know the account, or does not answer. */
   email: string | null
   calls: number
   limited: number
@@ -180,15 +179,15 @@ export interface ProcessRow {
   lagMs: number
   memoryBytes: number
   inFlight: number
-  /** Slugs of the upstreams that a worker serves; null: all, and for other kinds. */
+  /** Slugs of the upstreams that a worker serves; null: all, or the process is not a worker. */
   serves: string[] | null
-  /**
-   * The APIs that it has loaded, each with the digest of its document; null if that is not known.
-   */
+  /** The APIs that the process has loaded, with the digests of their documents; null if unknown. */
   apis: KnownApis | null
-  /** The first errors of changed documents that it did not load; absent: there are none. */
+  /**
+   * The first errors of changed documents that the process did not load; absent if there are none.
+   */
   refused?: string[]
-  /** Calls that have no row in the log of calls; absent: none lately. */
+  /** Calls without a row in the log of calls; absent if there were none lately. */
   dropped?: DroppedLately[]
 }
 
@@ -203,13 +202,13 @@ export interface RedisState {
   latencyMs: number
   clients: number
   opsPerSecond: number
-  /** Its `maxmemory-policy`; undefined if it does not say. */
+  /** Its `maxmemory-policy`; undefined if Redis does not tell it. */
   evictionPolicy: string | undefined
-  /** Whether it keeps an append-only file; undefined if it does not say. */
+  /** Whether Redis writes an append-only file; undefined if it does not tell. */
   hasFile: boolean | undefined
-  /** It could not write that file lately, and refuses writes until it can. */
+  /** Whether Redis could not write that file lately. It then refuses writes. */
   isFileFailing: boolean
-  /** Its memory is used up: it refuses writes, and evicts nothing. */
+  /** Whether its memory is used up. It then refuses writes, because it evicts nothing. */
   isFull: boolean
 }
 
@@ -223,7 +222,7 @@ export interface ChangeRow {
   score: number
 }
 
-/** What an operator did. */
+/** An act of an operator. */
 export interface AuditRow {
   at: number
   actor: string
@@ -231,32 +230,35 @@ export interface AuditRow {
   subject: string
 }
 
-/** Something that an operator should look at, in words. */
+/** Something that needs an operator, in words. */
 export interface Problem {
   /**
-   * 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known.
+   * 0: callers fail now; 1: some callers may fail, or an operator decided it; 2: it may get worse;
+   * 3: for information.
    */
   rank: 0 | 1 | 2 | 3
-  /** One or two words: `Down`, `Cap used up`. */
+  /** One or two words, such as `Down` or `Cap used up`. */
   label: string
-  /** The API it is about; null for the whole service. */
+  /** The API with the problem; null for the whole service. */
   slug: string | null
-  /** What is the case, with its cause if that is known. */
+  /** What is wrong, and its cause if it is known. */
   text: string
   /** What callers get meanwhile. */
   callers: string
-  /** What to do about it. */
+  /** What the operator should do. */
   todo: string
-  /** Its runbook: an anchor of the console's page /runbooks. */
+  /** Its runbook: an anchor on the console's page /runbooks. */
   runbook: string
-  /** When trouble that is over was last seen, milliseconds since the epoch; null while it lasts. */
+  /**
+   * When a problem that is over was last seen, milliseconds since the epoch; null if it continues.
+   */
   endedAt: number | null
 }
 
-/** A problem of now. */
+/** A problem that continues. */
 export type Present = Omit<Problem, 'endedAt'>
 
-/** What is known of the fleet before the problems are found. */
+/** Everything about the fleet that is read before problems are found. */
 export type Facts = Pick<
   Snapshot,
   'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'

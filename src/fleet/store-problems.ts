@@ -2,7 +2,8 @@ import type { Facts, Present, RedisState } from './snapshot.ts'
 import { span } from './words.js'
 
 /**
- * Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then.
+ * Usage that Postgres has not accepted for longer than this is reported, milliseconds. A restart of
+ * Postgres takes less time.
  */
 const USAGE_FAILING_MS = 5_000
 
@@ -91,8 +92,8 @@ function redisProblems(redis: RedisState): Present[] {
 }
 
 /**
- * A Postgres that is full or read-only answers all the same. If it does not answer, the line says
- * so.
+ * Problems with usage. Postgres answers even if it is full or read-only. If it does not answer at
+ * all, another line says so.
  */
 export function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
   if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []

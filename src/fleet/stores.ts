@@ -14,14 +14,14 @@ export async function readStores(redis: RedisConnection, db: Db): Promise<Stores
 
 async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
   const startedAt = performance.now()
-  // Not PING: a Redis that cannot write its file refuses it, as it refuses writes.
+  // INFO instead of PING, because a Redis that cannot write its file refuses PING like a write.
   const info = await redis.info()
   const latencyMs = performance.now() - startedAt
   const text = (name: string): string | undefined => new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1]
   const field = (name: string): number => Number(text(name) ?? 0)
   const file = text('aof_enabled')
   const evictionPolicy = text('maxmemory_policy')
-  // Buffers for replicas and for its file do not count.
+  // Buffers for replicas and for the append-only file do not count against `maxmemory`.
   const countedBytes = field('used_memory') - field('mem_not_counted_for_evict')
   const isOverMax = field('maxmemory') > 0 && countedBytes > field('maxmemory')
   return {

@@ -11,7 +11,7 @@ import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
 import { hourOf, type RecentCounts, recentOf } from './last-hour.ts'
 import type { CapRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 
-/** What the rows are read from. */
+/** What the reader of rows needs. */
 export interface RowDeps {
   catalog: Catalog
   queues: CallQueues
@@ -20,22 +20,22 @@ export interface RowDeps {
   log: Log
 }
 
-/** How often the state of an API is read that nobody calls and that is well, milliseconds. */
+/** How often the state of an idle and healthy API is read, milliseconds. */
 const IDLE_EVERY_MS = 4_000
 
-/** Calls of the last seconds make an API busy: its state is read each time. Milliseconds. */
+/** An API with calls in this period is busy, and its state is read each time. Milliseconds. */
 const BUSY_MS = 30_000
 
-/** What Redis keeps of one API besides its jobs. */
+/** What Redis has about one API, besides its jobs. */
 interface State {
   cap: CapState | undefined
   readAt: number
 }
 
 /**
- * Reads one row per upstream: health, queue, cap, and what callers got in the last minutes. An API
- * that nobody calls and that is well is read every four seconds, because to read all of them each
- * second is most of what a console costs Redis.
+ * Reads a row for each upstream: health, queue, cap, and what callers got recently. An idle and
+ * healthy API is read only every four seconds, because reading all APIs each second would be most
+ * of what a console costs Redis.
  */
 export class UpstreamRowReader {
   readonly #deps: RowDeps
@@ -100,7 +100,7 @@ export class UpstreamRowReader {
   }
 }
 
-/** The probe that is scheduled for each API is no news. */
+/** Whether a job is running or waiting, and not just a scheduled probe. */
 function isUnderWay({ state }: LaneJob): boolean {
   return state === 'waiting' || state === 'active'
 }
@@ -113,7 +113,7 @@ function isAtRest({ nextSlotMs, underWay, limitedMs, ahead }: CapState): boolean
   return nextSlotMs === 0 && underWay === 0 && limitedMs === 0 && ahead === 0
 }
 
-/** The rows as far as they are known without Redis: names and settings. */
+/** The rows without data from Redis: names and settings. */
 export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
   return [...catalog.values()].map((api) => ({
     ...describe(api),
@@ -159,7 +159,7 @@ function healthRow(health: HealthCache, { slug, fallback }: Api): HealthRow {
     since: view.since ?? null,
     cause: view.cause ?? null,
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
-    // A reason that a newer attempt has refuted is none.
+    // If a later attempt succeeded, the failure is not shown.
     lastFailure: lastFailure && lastFailure.at >= view.lastOkAt ? lastFailure : null,
     lastOkAt: view.lastOkAt === 0 ? null : Math.round(view.lastOkAt),
     answeredBy: view.isServedByFallback && fallback ? sourceName(fallback.upstream) : null,
@@ -168,8 +168,9 @@ function healthRow(health: HealthCache, { slug, fallback }: Api): HealthRow {
 }
 
 /**
- * A worker takes jobs at once: a call that waits for a permit is in the cap's queue, and a call
- * that an operator holds waits in the worker, wherever its job is.
+ * Counts waiting and running calls of an API. Workers take jobs at once, so a job's state is not
+ * enough: a call that waits for a permit is in the cap's queue, and a call of a paused API waits in
+ * its worker.
  */
 function queueRow(
   jobs: LaneJob[],
@@ -182,7 +183,7 @@ function queueRow(
         0,
       ),
     )
-  // Nobody waits for a probe, or for the validation of a key.
+  // Probes and key validations are not counted, because no caller waits for them.
   const calls = jobs.filter(({ name }) => name === CALL_JOB)
   const [queued, taken] = [countOf('waiting', calls), countOf('active', calls)]
   const all = queued + taken

@@ -60,8 +60,8 @@ export function clockTime(ms) {
 }
 
 /**
- * The state of an API in one word, as callers find it: what keeps most of them from an answer comes
- * first.
+ * The state of an API in one word, as callers find it. The state that affects the most callers
+ * comes first.
  *
  * @param {{
  *   enabled: boolean
@@ -89,7 +89,8 @@ const CAUSES = {
 const LACKS = 'lacks '
 
 /**
- * Whether a state began because answers lack members that they always had. Its cause names them.
+ * Whether a state began because answers lack members that they always had. The cause names the
+ * members.
  *
  * @param {string | null | undefined} cause
  */
@@ -98,7 +99,7 @@ export function isOfLackingMembers(cause) {
 }
 
 /**
- * Whether a state began because attempts at an upstream that was down succeeded.
+ * Whether a state began because attempts at a down upstream succeeded.
  *
  * @param {string | null | undefined} cause
  */
@@ -116,7 +117,7 @@ const STATES = ['Healthy', 'Degraded', 'Down']
  */
 
 /**
- * Whether a change of health is for the better.
+ * Whether a change of health is an improvement.
  *
  * @param {Pick<HealthChangeWords, 'from' | 'to'>} change
  */
@@ -125,7 +126,8 @@ export function isRecovery({ from, to }) {
 }
 
 /**
- * Why a state of health began, in words without capital and stop; empty if it never changed.
+ * Why a state of health began, in words without a capital letter and a full stop; empty if the
+ * state never changed.
  *
  * @param {HealthChangeWords} change
  */

@@ -6,11 +6,12 @@ import { upstreamKeys } from '../redis/keys.ts'
 const BATCH = 100
 
 /**
- * Writes an upstream's state changes from Redis to Postgres. Any number of processes may do it at
- * once and any may die on the way: a record leaves Redis after it is written, and its id is the
- * row's key, so that each change is written once. Without Postgres the records wait.
+ * Writes an upstream's state changes from Redis to Postgres. Any number of processes may do this at
+ * once, and any may die in the middle: a record is removed from Redis only after it was written,
+ * and its id is the key of the row, so each change is written once. While Postgres is away, the
+ * records wait.
  *
- * @returns how many records were there
+ * @returns the number of records that it found
  */
 export async function drainHealthChanges(redis: RedisConnection, db: Db, slug: string): Promise<number> {
   const key = upstreamKeys.healthChanges(slug)

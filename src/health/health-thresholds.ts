@@ -1,111 +1,116 @@
 /**
- * When an upstream is tried at all. The breaker opens on failures in a row, and only if the
- * requests were plain: a probe's, or of as many callers without undeclared parameters. What a
- * caller adds or chooses may be why a request fails, so each caller has one vote, and failures of
- * fewer callers lead to a probe, which decides.
+ * Constants that decide when an upstream is tried at all. The breaker opens after failures in a
+ * row, but only if the requests were plain: probes, or requests of enough callers without
+ * undeclared parameters. What a caller adds or chooses may be the reason why a request fails. So
+ * each caller has one vote, and failures of fewer callers lead to a probe, which decides.
  */
 
 /**
- * How long a failure of a caller is its vote, and keeps the half-open slot from it. Milliseconds.
+ * How long the failure of a caller counts as its vote, and keeps the half-open slot from it.
+ * Milliseconds.
  */
 export const VOTE_MS = 120_000
 
-/** Callers whose failures are kept, the latest of each. */
+/** Most callers whose latest failures are kept. */
 export const VOTERS_MAX = 32
 
-/** So many callers' failures within `VOTE_MS` make an API of a low score Down without a probe. */
+/**
+ * Failures of this number of callers within `VOTE_MS` make an API with a low score Down without a
+ * probe.
+ */
 export const VOTES_TO_BE_DOWN = 5
 
-/** Failures in a row that open the breaker of an upstream which answered everything before them. */
+/** Failures in a row that open the breaker of an upstream that answered everything before. */
 export const FAILURES_TO_OPEN = 5
 
 /**
- * An upstream that fails part of the time has failures in a row by chance. So many are needed that
- * chance would bring them once in 1 / this many attempts: 14 in a row if every second attempt
- * failed before.
+ * If an upstream fails part of the time, some failures in a row are chance. The breaker needs so
+ * many in a row that chance would bring them in only 1 of 10 000 attempts. For example, if every
+ * second attempt failed before, it needs 14 in a row.
  */
 export const CHANCE_TO_OPEN = 1e-4
 
-/** However often it failed before, so many in a row open it. */
+/**
+ * This number of failures in a row always opens the breaker, however often the upstream failed
+ * before.
+ */
 export const FAILURES_TO_OPEN_MAX = 30
 
 /**
- * Least time since the last good attempt before the breaker opens, milliseconds: a restart is over
- * by then.
+ * Least time since the last good attempt before the breaker opens, milliseconds. A restart of the
+ * upstream takes less.
  */
 export const QUIET_MS_TO_OPEN = 1_000
 
-/** Least time between two probes that failures in a row need to decide, milliseconds. */
+/** Least time between two probes that decide about failures in a row, milliseconds. */
 export const CONFIRM_EVERY_MS = 5_000
 
 /**
- * Least time between two probes that say whether a low score is more than one account's doing,
+ * Least time between two probes that decide whether a low score is due to one account alone,
  * milliseconds.
  */
 export const CONFIRM_SCORE_EVERY_MS = 60_000
 
 /**
- * Pause of an open breaker before its first half-open attempt, and the longest that doubling leads
- * to. Milliseconds.
+ * Pause of an open breaker before its first half-open attempt, and the longest pause after
+ * doubling. Milliseconds.
  */
 export const HALF_OPEN_PAUSE_MS_MIN = 30_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
 /**
- * `Retry-After` of a call that the breaker refuses while a half-open attempt is under way,
+ * `Retry-After` for calls that an open breaker refuses while a half-open attempt is running,
  * milliseconds. Most attempts end sooner.
  */
 export const HALF_OPEN_WAIT_MS = 1_000
 
-/** Answers in a row that lack a member until a probe decides whether that is an alarm. */
+/** Answers in a row that lack a member before a probe decides whether to raise an alarm. */
 export const LACKING_TO_PROBE = 5
 
 /**
- * How long a member that answers sometimes lack raises no alarm after the last of these,
+ * If answers sometimes lack a member, it raises no alarm for this time after the last such answer,
  * milliseconds.
  */
 export const ORDINARY_MS = 7 * 86_400_000
 
-/** So many members of an endpoint are named. */
+/** Most missing members of an endpoint that are named. */
 export const LACKING_NAMED_MAX = 5
 
 /** Half-open attempts that must succeed before the breaker closes. */
 export const SUCCESSES_TO_CLOSE = 3
 
 /**
- * Good attempts in a row before a status gets better: hysteresis, so that a flapping API does not
- * blink.
+ * Good attempts in a row before a status improves, so that the status of a flapping API does not
+ * flicker.
  */
 export const GOOD_TO_RECOVER = 3
 
 /**
- * Longest a half-open attempt may take before another may be made: its worker may have died.
+ * Longest time of a half-open attempt before another is allowed, because its worker may have died.
  * Milliseconds.
  */
 export const HALF_OPEN_LEASE_MS = 30_000
 
 /**
- * An attempt that has no answer after this long counts as a failure in a row before its time is
- * over, so that an upstream which hangs is noticed before all its places are taken; or after so
- * many times its p95, if that is longer. Milliseconds.
+ * If an attempt has no answer after this time, it counts as a failure in a row before it ends, so
+ * that a hanging upstream is noticed before all its connections are in use. If `HANGING_P95_TIMES`
+ * times the p95 is longer, that time is used. Milliseconds.
  */
 export const HANGING_MS = 2_500
 
-/** The same for an attempt whose caller left, however little patience it had. Milliseconds. */
+/** The same time for an attempt whose caller left early. Milliseconds. */
 export const LEFT_MS = 1_000
 
-/** How many times the p95 an attempt may take before it counts as hanging. */
+/** An attempt counts as hanging only after this multiple of the p95. */
 export const HANGING_P95_TIMES = 3
 
-/**
- * An upstream in trouble is probed again when nothing was sent to it for this long, milliseconds.
- */
+/** If nothing was sent to an upstream in trouble for so long, it is probed again, milliseconds. */
 export const RECHECK_MS = 45_000
 
 /**
- * Pause before an upstream in trouble is probed again, milliseconds. It doubles with the time of
- * the trouble if the upstream wants few probes (`isRare`): six probes in the first half hour, of 60
- * requests that such a cap allows an hour.
+ * Pause before an upstream in trouble is probed again, milliseconds. If the upstream should get few
+ * probes (`isRare`), the pause doubles as the trouble lasts: six probes in the first half hour, for
+ * a cap of 60 requests an hour.
  */
 export function recheckPauseMs({ isRare, troubledForMs }: { isRare: boolean; troubledForMs: number }): number {
   return isRare ? Math.max(RECHECK_MS, troubledForMs) : RECHECK_MS

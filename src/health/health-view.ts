@@ -10,81 +10,79 @@ import {
   scoreParts,
 } from './score.ts'
 
-/** The last attempt that failed. */
+/** The last failed attempt. */
 export interface LastFailure {
-  /** When, Redis time, milliseconds. */
+  /** When it ended, in the time of Redis, milliseconds. */
   at: number
   code: string
-  /** `HTTP 500 in 87 ms`, `DNS: no such host`. */
+  /** What happened: `HTTP 500 in 87 ms`, `DNS: no such host`. */
   words: string
-  /** No answer came at all: neither name, connection nor handshake. */
+  /** Whether no answer came at all, because the look-up, the connection or the handshake failed. */
   isNetwork: boolean
-  /** Path of the endpoint that was called; absent for the cheapest request. */
+  /** Path of the endpoint; absent if the cheapest request was sent. */
   endpoint?: string | undefined
 }
 
-/** Health of an upstream as of one instant. */
+/** Health of an upstream at one time. */
 export interface HealthView {
   status: HealthStatus
   /** 0 to 100, within the band of the status. */
   score: number
-  /** The score before it is kept to the status's band. */
+  /** The score before it is limited to the band of the status. */
   unclampedScore: number
   parts: ScoreParts & {
     /**
-     * Decayed counts of good and failed attempts, and the share of failures that the score goes by.
+     * Decayed counts of good and failed attempts, and the share of failures from which the score is
+     * made.
      */
     ok: number
     fail: number
     failShare: number
-    /** Milliseconds; undefined if no answer is recent enough. */
+    /** Milliseconds; undefined if there are no recent answers. */
     p95Ms: number | undefined
   }
-  /**
-   * How long half of the answers take at most, milliseconds; undefined if no answer is recent
-   * enough.
-   */
+  /** Median time of the answers, milliseconds; undefined if there are no recent answers. */
   usualMs: number | undefined
-  /** When the status began, milliseconds since the epoch; undefined if it never changed. */
+  /** When the status began, milliseconds since the epoch; undefined if it has never changed. */
   since: number | undefined
   cause: string | undefined
   /**
-   * The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 if
-   * that is not known, Infinity for none.
+   * When the first good attempt since Redis last lost its data ended. Before it, "Healthy" is only
+   * an assumption. 0 if unknown, Infinity if there was none.
    */
   firstOkAt: number
-  /** When the last good attempt ended. Redis time, milliseconds; 0 for never. */
+  /** When the last good attempt ended, in the time of Redis, milliseconds; 0 for never. */
   lastOkAt: number
   /**
-   * Until when the source itself limits the gateway; undefined while it does not. Redis time,
-   * milliseconds.
+   * Until when the source itself limits the gateway, in the time of Redis, milliseconds; undefined
+   * if it does not.
    */
   limitedUntil: number | undefined
-  /** Undefined if no attempt has failed. Good attempts may have followed. */
+  /** Undefined if no attempt has failed. Later attempts may have succeeded. */
   lastFailure: LastFailure | undefined
   /**
-   * When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for
-   * never.
+   * When the last attempt for a caller, and the last probe, ended. Time of Redis, milliseconds; 0
+   * for never.
    */
   lastCallAt: number
   lastProbeAt: number
   /**
-   * Whether only half-open attempts are sent. The status is Down then; it may be Down by its score
-   * alone too.
+   * Whether the breaker is open, so that only half-open attempts are sent. The status is then Down.
+   * It may also be Down by the score alone.
    */
   isOpen: boolean
   /**
-   * When an open breaker allows its next half-open attempt, at the latest, Redis time; undefined
-   * while it is closed.
+   * When an open breaker allows its next half-open attempt at the latest, in the time of Redis;
+   * undefined while it is closed.
    */
   halfOpenAt: number | undefined
-  /** Whether a half-open attempt is under way. */
+  /** Whether a half-open attempt is running. */
   isSlotTaken: boolean
-  /** The source is down, and a fallback source answers. */
+  /** Set if the source is down and a fallback source answers. */
   isServedByFallback?: true
 }
 
-/** Reads the hash that `record.ts` writes; an upstream nobody tried yet is healthy. */
+/** Reads the hash that `record.ts` writes. An upstream without attempts counts as healthy. */
 export function viewHealth(hash: Record<string, string>, now: number): HealthView {
   const elapsedMs = now - Number(hash.at ?? now)
   const ok = decay(Number(hash.ok ?? 0), elapsedMs)
@@ -122,22 +120,22 @@ function readLastFailure(hash: Record<string, string>): LastFailure | undefined 
   return failedPath === '' ? failure : { ...failure, endpoint: failedPath }
 }
 
-/** The health of an API whose source is down while a fallback source answers its callers. */
+/** The health of an API whose source is down, while a fallback source answers. */
 export function servedByFallback(view: HealthView): HealthView {
   const score = clampToBand(view.unclampedScore, 'Degraded')
   return { ...view, status: 'Degraded', score, isOpen: false, isServedByFallback: true }
 }
 
 /**
- * By so much this process's idea of Redis' clock may lag; what Redis allows at once must not be
- * refused for it.
+ * How far this process's estimate of Redis' clock may lag. Something that Redis allows now must not
+ * be refused because of it.
  */
 const CLOCK_ERROR_MS = 125
 
 /**
- * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined
- * while it is closed. While an attempt is under way, nobody knows when it ends; its lease is for an
- * attempt whose worker died.
+ * Time until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined
+ * while it is closed. While an attempt is running, its end is unknown: its lease only matters if
+ * its worker died.
  */
 export function breakerWaitMsIn(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined

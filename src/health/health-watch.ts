@@ -5,25 +5,27 @@ import { channels, upstreamKeys } from '../redis/keys.ts'
 import { breakerWaitMsIn, type HealthView, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
- * How often upstreams are read again, milliseconds: upstreams that calls used since, upstreams in
- * trouble, and some of the others. Changes of state are announced; what is read are counts, and
- * what a lost message said.
+ * How often upstreams are read again, milliseconds: those that calls have used since, those in
+ * trouble, and some of the others. Changes of state are announced separately. Polling reads counts,
+ * and changes whose announcement was lost.
  */
 const POLL_MS = 10_000
 
-/** So many of the others each time, in turn: a process reads few, however many there are. */
+/** How many of the other upstreams are read each time, in turn, so that a process reads few. */
 const READ_IN_TURN = 28
 
-/** What was read longer ago may be untrue by now, milliseconds. */
+/** State that was read longer ago than this may be outdated, milliseconds. */
 const STALE_MS = POLL_MS + 5_000
 
 /**
- * `ordinary`: answers lack it at times, last then; `since`: the answers of an alarm lack it;
- * `good`: but so many had it since.
+ * `ordinary`: when answers last lacked the member, if they sometimes do. `since`: when an alarm
+ * about the member began. `good`: number of answers since then that had it.
  */
 export type KnownMembers = Record<string, KnownMember>
 
-/** `count`: answers in a row that lack it; `probedAt`: when a probe was last to decide. */
+/**
+ * `count`: answers in a row that lack the member. `probedAt`: when a probe was last told to decide.
+ */
 interface KnownMember {
   ordinary?: number
   since?: number
@@ -32,7 +34,7 @@ interface KnownMember {
   probedAt?: number
 }
 
-/** A source, and the fallback source that answers when it fails. */
+/** A source, and the fallback source that answers if it fails. */
 export interface HealthSource {
   slug: string
   fallback?: { slug: string } | undefined
@@ -40,21 +42,21 @@ export interface HealthSource {
 
 export interface HealthCacheDeps {
   redis: RedisConnection
-  /** For a connection of its own that hears of changes. */
+  /** Addresses for a connection of its own, which receives announcements. */
   redisUrls: string[]
   log: Log
 }
 
 /**
- * The health of every upstream as this process knows it: read at once when a change is announced,
- * every ten seconds while calls use the upstream or it is in trouble, and in turn otherwise. Asking
- * it costs no round trip. Without Redis the last known state holds.
+ * The health of every upstream, as this process knows it. It is read at once when a change is
+ * announced, every ten seconds while calls use the upstream or it is in trouble, and otherwise in
+ * turn. Reading it costs no round trip. While Redis is away, the last known state is used.
  */
 export class HealthCache {
   readonly #redis: RedisConnection
   readonly #redisUrls: string[]
   #slugs: string[] = []
-  /** The fallback source of each API, if it has a fallback source. */
+  /** The fallback sources by API, for APIs with a fallback source. */
   readonly #fallbacks = new Map<string, string>()
   readonly #log: Log
   readonly #clock: RedisClock
@@ -65,9 +67,9 @@ export class HealthCache {
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
   #isReading = false
-  /** The upstreams that calls used since the last poll. */
+  /** Upstreams that calls have used since the last poll. */
   readonly #used = new Set<string>()
-  /** Where in the list of all upstreams the next turn begins. */
+  /** Index in the list of upstreams at which the next turn begins. */
   #turn = 0
   #readAt = performance.now()
 
@@ -86,19 +88,19 @@ export class HealthCache {
     for (const { slug, fallback } of all) if (fallback) this.#fallbacks.set(slug, fallback.slug)
   }
 
-  /** Follows other sources from now on. */
+  /** Watches other sources from now on. */
   follow(sources: Iterable<HealthSource>): void {
     this.#name(sources)
     this.#turn = 0
     void this.refresh()
   }
 
-  /** Starts following; what is known comes in the background. */
+  /** Starts watching. The first state is read in the background. */
   open(): void {
     this.#clock.open()
     this.#subscriber = openRedis(this.#redisUrls, 'blocking', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
-    // What was announced while it was away is read now.
+    // Announcements may have been lost while the connection was away, so everything is read.
     this.#subscriber.on('ready', () => void this.refresh())
     this.#subscriber
       .subscribe(channels.health)
@@ -115,16 +117,16 @@ export class HealthCache {
   }
 
   /**
-   * Whether Redis does not answer this process: what is known of the upstreams is old, and calls
-   * are refused.
+   * Whether Redis does not answer this process. The known health is then old, and calls are
+   * refused.
    */
   get isStale(): boolean {
     return this.#redis.status !== 'ready' || performance.now() - this.#readAt > STALE_MS
   }
 
   /**
-   * Health of an API now, as its callers find it: while its source is down, a fallback source
-   * answers that is not down.
+   * Health of an API as its callers find it. If its source is down and a fallback source is not,
+   * this is the health with the fallback.
    */
   of(slug: string): HealthView {
     const view = this.ofUpstream(slug)
@@ -133,27 +135,24 @@ export class HealthCache {
     return fallback === undefined || this.ofUpstream(fallback).status === 'Down' ? view : servedByFallback(view)
   }
 
-  /** Health of one upstream now, whether or not it has a fallback source. */
+  /** Health of one upstream, regardless of fallback sources. */
   ofUpstream(slug: string): HealthView {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** Whether one source is Healthy, without the rest of its health. */
+  /** Whether one source is Healthy, without computing the rest of its health. */
   #isHealthy(slug: string): boolean {
     return readStatus(this.#hashes.get(slug)?.state) === 'Healthy'
   }
 
-  /**
-   * `usualMs` of an API's health when it was read last. Each call needs it, and it changes slowly.
-   */
+  /** `usualMs` of an API at the last reading. Each call needs it, and it changes slowly. */
   usualMs(slug: string): number | undefined {
     if (!this.#usualMs.has(slug)) this.#usualMs.set(slug, this.ofUpstream(slug).usualMs)
     return this.#usualMs.get(slug)
   }
 
   /**
-   * What is known of members that answers of an upstream lack, by endpoint and name; undefined as
-   * long as none did.
+   * Members that answers of an upstream lack, by endpoint and name; undefined if none are lacking.
    */
   membersOf(slug: string): KnownMembers | undefined {
     const text = this.#hashes.get(slug)?.members
@@ -166,8 +165,8 @@ export class HealthCache {
   }
 
   /**
-   * How long until calls of an API may be sent, as `breakerWaitMsOfUpstream` says it; undefined
-   * while a fallback source can be tried.
+   * Time until calls of an API may be sent, see `breakerWaitMsOfUpstream`; undefined while a
+   * fallback source can be tried.
    */
   breakerWaitMs(slug: string): number | undefined {
     const waitMs = this.breakerWaitMsOfUpstream(slug)
@@ -177,23 +176,25 @@ export class HealthCache {
     return fallbackMs ? Math.min(waitMs, fallbackMs) : undefined
   }
 
-  /** `breakerWaitMsIn` of one upstream now. */
+  /** `breakerWaitMsIn` of one upstream, now. */
   breakerWaitMsOfUpstream(slug: string): number | undefined {
     this.#used.add(slug)
     return breakerWaitMsIn(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** Whether accounts may be remembered whose undeclared parameters met a limit of the source. */
+  /**
+   * Whether there may be accounts whose undeclared parameters led to a rate limit of the source.
+   */
   limitsCallers(slug: string): boolean {
     return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.now()
   }
 
-  /** Redis' clock, milliseconds since the epoch. */
+  /** The time of Redis, milliseconds since the epoch. */
   now(): number {
     return this.#clock.now()
   }
 
-  /** Calls back after an announced change was read. */
+  /** Calls `listener` after an announced change was read. */
   onChange(listener: (slug: string) => void): void {
     this.#listeners.push(listener)
   }
@@ -204,8 +205,8 @@ export class HealthCache {
   }
 
   /**
-   * Reads the upstreams that calls used since the last poll, the upstreams in trouble, and the next
-   * few of the others.
+   * Reads the upstreams that calls have used since the last poll, the upstreams in trouble, and the
+   * next few of the others.
    */
   async poll(): Promise<void> {
     const due = new Set(this.#used)
@@ -221,7 +222,7 @@ export class HealthCache {
     if (this.#isReading || this.#redis.status !== 'ready') return
     this.#isReading = true
     try {
-      // One write for all of them: the connection sends a tick's commands together.
+      // Sent with one write, because the connection sends the commands of a tick together.
       await Promise.all([...slugs].map((slug) => this.read(slug)))
       this.#readAt = performance.now()
     } catch (error) {

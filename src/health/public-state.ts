@@ -3,8 +3,8 @@ import { stateOf } from '../catalog/catalog-state.ts'
 import type { HealthCache } from './health-watch.ts'
 
 /**
- * Names what everybody can see of the catalog now: what operators set, and each API's state and
- * score, and whether calls are served at all.
+ * A text that changes with everything that visitors can see of the catalog: the settings of
+ * operators, the state and score of each API, and whether calls are served at all.
  */
 export function publicStateOf(catalog: Catalog, health: HealthCache): string {
   const scores = [...catalog.keys()].map((slug) => {

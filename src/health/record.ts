@@ -33,48 +33,51 @@ import {
   SLOW_MS,
 } from './score.ts'
 
-/** State changes kept in Redis until they are in Postgres, about. */
+/** About how many state changes are kept in Redis until they are in Postgres. */
 const CHANGES_MAX = 1_000
 
-/** What an attempt says of its upstream. */
+/** What an attempt says about its upstream. */
 export interface AttemptRecord {
   /**
-   * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet.
-   * `late`: the failed end of such a call. `endpoint-fail`: a probe made the recorded call of an
-   * endpoint, and its answer is a failure, while other endpoints may work. `none`: it says nothing,
-   * it only releases the half-open slot it held.
+   * `hanging`: the attempt has had no answer for a long time; this counts as a failure in a row
+   * before it ends. `late`: the failed end of such an attempt. `endpoint-fail`: a probe made the
+   * recorded call of an endpoint and it failed, while other endpoints may work. `none`: the attempt
+   * says nothing and only releases its half-open slot.
    */
   result: 'ok' | 'fail' | 'hanging' | 'late' | 'endpoint-fail' | 'none'
-  /** Code of the failure, for the cause of a change. */
+  /** Code of the failure; a change of state records it as the cause. */
   code?: string
-  /** Connect to last byte, milliseconds. */
+  /** Milliseconds from connect to the last byte. */
   latencyMs: number
   source: 'call' | 'probe'
-  /** Whether it was without undeclared parameters: others' failures may be their callers' doing. */
+  /** Whether the request had no undeclared parameters, which could be the reason for a failure. */
   isPlain: boolean
   /**
-   * Whose call it was, see `voterOf`: failures of few callers neither open the breaker nor make the
-   * API Down.
+   * The caller, see `voterOf`. Failures of few callers neither open the breaker nor make the API
+   * Down.
    */
   voter?: string | undefined
-  /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
+  /** Token with which the attempt acquired its half-open slot, if the breaker was open. */
   slot?: string | undefined
-  /** Failures in a row that open the breaker after a clean record, if that is fewer than usual. */
+  /**
+   * Failures in a row that open the breaker of an upstream without earlier failures, if fewer than
+   * usual.
+   */
   failuresToOpen?: number
   /**
-   * Whether an earlier attempt of its call was counted as failed: the call is one failure of the
-   * score, however often it was repeated. The breaker counts each.
+   * Whether an earlier attempt of the same call was counted as failed. For the score, a call is one
+   * failure however often it was repeated. The breaker counts each attempt.
    */
   isRepeat?: boolean
-  /** What a good answer lacks of the members that the recorded answers have. */
+  /** Members of the recorded answers that a good answer lacks. */
   members?: MembersSeen | undefined
 }
 
-/** Members of an answer's data that matter to the alarm: see note-members.lua. */
+/** Members of an answer's data, for the alarm about missing members, see note-members.lua. */
 export interface MembersSeen {
   endpoint: string
   lacks: string[]
-  /** Members that it has, among the members that answers lacked lately. */
+  /** Of the members that answers recently lacked: the members that this answer has. */
   has: string[]
 }
 
@@ -112,7 +115,7 @@ const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', impo
   VOTE_MS,
 })
 
-/** Notes why the last attempt failed, beside the counts. One command, for failures alone. */
+/** Stores why the last attempt failed. It takes one command, and only for failures. */
 export async function noteFailure(
   redis: RedisConnection,
   slug: string,
@@ -123,9 +126,9 @@ export async function noteFailure(
 }
 
 /**
- * Counts an attempt. One command; nobody needs to wait for it.
+ * Counts an attempt with one command. Nobody needs to wait for it.
  *
- * @param now for tests: Redis' clock otherwise. Milliseconds
+ * @param now milliseconds, for tests; default: the clock of Redis
  */
 export async function recordAttempt(
   redis: RedisConnection,
@@ -135,10 +138,7 @@ export async function recordAttempt(
   return await record(redis, slug, { ...attempt, latencies: String(Math.round(attempt.latencyMs)), now })
 }
 
-/**
- * Counts good attempts of calls, one or more, that ended at about the same time: one step for all
- * of them.
- */
+/** Counts one or more good attempts of calls that ended at about the same time, in one step. */
 export async function recordSuccesses(
   redis: RedisConnection,
   slug: string,
@@ -151,20 +151,20 @@ export async function recordSuccesses(
 /** The state after an attempt was counted. */
 export interface Recorded {
   state: string
-  /** Whether state or breaker changed. */
+  /** Whether the state or the breaker changed. */
   changed: boolean
-  /** Not kept to the state's band. */
+  /** The score, not limited to the band of the state. */
   score: number
   /**
-   * Whether a probe must decide if the breaker opens: the failures so far may be one caller's
-   * doing.
+   * Whether a probe must decide whether the breaker opens, because a single caller may have caused
+   * the failures.
    */
   needsProbe: boolean
   /** Whether this attempt closed the breaker. */
   hasClosed: boolean
   /**
-   * Endpoint whose recorded call a probe must make: the source may have no data for what callers
-   * want.
+   * The endpoint whose recorded call a probe must make, because the source may just have no data
+   * for what callers request.
    */
   probedEndpoint: string | undefined
 }
@@ -188,15 +188,16 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 }
 
 /**
- * The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or
- * how long until there may be one: see `breakerWaitMsIn`.
+ * The answer to a request for the half-open slot: the breaker has closed meanwhile; the attempt has
+ * the slot; a probe must take the slot; or the time until a slot may be free, see
+ * `breakerWaitMsIn`.
  */
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 
 /**
- * Acquires the half-open slot of an open breaker. A single attempt holds the slot at a time.
- * `skipsPause` (an operator's probe) skips the breaker's pause, but not an attempt that is under
- * way. A `voter` whose calls failed of late leaves the slot to a probe.
+ * Acquires the half-open slot of an open breaker. Only one attempt holds the slot at a time.
+ * `skipsPause` (a probe of an operator) skips the breaker's pause, but not a running attempt. If
+ * the calls of `voter` failed recently, it leaves the slot to a probe.
  */
 export async function acquireHalfOpenSlot(
   redis: RedisConnection,
@@ -215,10 +216,10 @@ export async function acquireHalfOpenSlot(
 }
 
 /**
- * Notes until when the source itself limits the gateway, so that every process can say so without a
+ * Stores until when the source itself limits the gateway, so that every process knows it without a
  * round trip of its own.
  *
- * @param until Redis' time, milliseconds since the epoch; 0 takes back what was noted
+ * @param until the time of Redis, milliseconds since the epoch; 0 removes the limit
  * @throws what Redis throws
  */
 export async function noteSourceLimit(redis: RedisConnection, slug: string, until: number): Promise<void> {
@@ -226,10 +227,10 @@ export async function noteSourceLimit(redis: RedisConnection, slug: string, unti
 }
 
 /**
- * Notes until when, at the latest, accounts may be remembered whose undeclared parameters met a
- * limit: until then the other processes look for the account of such a call.
+ * Stores how long there may be accounts whose undeclared parameters led to a rate limit. Until
+ * then, other processes look up the accounts of calls with such parameters.
  *
- * @param until Redis' time, milliseconds since the epoch
+ * @param until the time of Redis, milliseconds since the epoch
  * @throws what Redis throws
  */
 export async function noteCallersLimited(redis: RedisConnection, slug: string, until: number): Promise<void> {

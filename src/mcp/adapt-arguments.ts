@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts'
 import { parseJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 
-/** What is read of a JSON schema. */
+/** The part of a JSON schema that this file reads. */
 interface Shape {
   type?: unknown
   properties?: Record<string, Shape>
@@ -13,27 +13,28 @@ interface Shape {
 }
 
 /**
- * As `DECIMAL` of the call route: no plus sign, leading zeros or more digits than a double holds.
+ * A decimal, like `DECIMAL` of the call route: no plus sign, no leading zeros, and no more digits
+ * than a double can hold.
  */
 const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
 
 /**
- * Adapts the arguments of a tool to its schema, because models and their clients write a value in
- * more than one way: null, blank text or an empty list for an optional member that they have no
- * value for; JSON text for an object or a list; text for a number, true or false; a number for
- * text. What cannot be adapted stays as it is, for the validator to name. Objects without declared
- * members, such as the parameters of a call, stay as they are.
+ * Converts the arguments of a tool to the types of its schema, because models and their clients
+ * write a value in several ways: null, blank text or an empty list for an optional member without a
+ * value; JSON text for an object or a list; text for a number or a boolean; a number for text.
+ * Values that cannot be converted stay, and the validator reports them. Objects without declared
+ * members, such as the parameters of a call, stay unchanged.
  *
- * @throws GatewayError INVALID_PARAMETER for JSON text that no body may hold
+ * @throws GatewayError INVALID_PARAMETER for JSON text that a body may not contain
  */
 export function adaptTo(schema: unknown, given: unknown): unknown {
   return adapt(schema as Shape, given)
 }
 
 /**
- * Parameters of a call with each number as its sender wrote it: a number that JavaScript would
- * write in another way, such as 1.10, is its text, as in the body of a call. A copy of the
- * parameters has lost how they were written.
+ * A copy of the parameters of a call in which numbers keep their spelling: if JavaScript would
+ * write a number differently, such as 1.10, it becomes a text, as in the body of a call. Use it
+ * before parameters are copied, because a copy loses the spelling.
  */
 export function asWritten(parameters: Record<string, unknown>): Record<string, unknown> {
   const written = Object.entries(parameters).map(([name, value]): [string, unknown] => [
@@ -78,7 +79,7 @@ function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
       const value = parsed(word)
       return isOfKind(value) ? value : text
     }
-    // `name, capital` for a list of names.
+    // A text such as `name, capital` for a list of names.
     const isList = types.has('array') && typesOf(shape.items ?? {}).has('string')
     return isList ? word.split(',').map((item) => item.trim()) : text
   }
@@ -87,7 +88,7 @@ function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
   return text
 }
 
-/** Text is read as a body is: what a body may not hold, an argument may not hold either. */
+/** Parses text under the same rules as a request body. */
 function parsed(text: string): unknown {
   try {
     return parseJsonBody(Buffer.from(text))

@@ -2,12 +2,15 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../catalog/json.ts'
 
 /**
- * Messages of an array, which are answered at the same time: as many as a connection may have
- * unanswered requests.
+ * Most messages of an array. They are answered at the same time, so the number is that of
+ * unanswered requests on a connection.
  */
 export const MESSAGES_MAX = 8
 
-/** The only revision that has arrays here. A request without its header counts as of it. */
+/**
+ * The only supported revision with arrays. A request without a revision header counts as this
+ * revision.
+ */
 const WITH_ARRAYS = '2025-03-26'
 
 const INVALID_REQUEST = -32_600
@@ -15,10 +18,10 @@ const INVALID_REQUEST = -32_600
 const refusal = (message: string) => ({ jsonrpc: '2.0', id: null, error: { code: INVALID_REQUEST, message } })
 
 /**
- * Answers the messages of an array as if each had come in a request of its own. Notifications have
- * no answer, and an array of them alone has none either.
+ * Answers each message of an array as if it had come in a request of its own. Notifications have no
+ * answer. An array of notifications only has no answer either.
  *
- * @param answerOne answers a message in the form of the header Accept that it is given
+ * @param answerOne answers a message in the form that its `Accept` header requires
  */
 export async function answerArray(
   messages: unknown[],

@@ -12,38 +12,41 @@ import { allows } from '../http/request/accept.ts'
 import { type MessageError, readMessage } from './read-message.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
-/** A message as it came over HTTP. */
+/** A message, with the headers of its HTTP request. */
 export interface McpMessage {
   url: string
   headers: IncomingHttpHeaders
-  /** Parsed. */
+  /** The parsed body. */
   body: unknown
 }
 
-/** In place of the protocol's own words, which ask for both forms. */
+/** Replaces the protocol library's message, which demands both forms. */
 export const NOT_ACCEPTABLE = {
   jsonrpc: '2.0',
   id: null,
   error: { code: -32_000, message: 'Accept must allow application/json or text/event-stream.' },
 }
 
-/** The revisions of the protocol that the servers speak, the newest first. */
+/** The protocol revisions that the servers support, the newest first. */
 const REVISIONS = ['2026-07-28', ...SUPPORTED_PROTOCOL_VERSIONS]
 
-/** Characters of a header that an error repeats. */
+/** Most characters of a header that an error repeats. */
 const REPEATED_CHARACTERS_MAX = 40
 
-/** What the server of all APIs answers. */
+/** Answers a message to the server of all APIs. */
 export function answerCatalogMessage(deps: McpDeps, message: McpMessage): Promise<Response> {
   return answerMessage((era) => createCatalogServer(deps, era), deps, message)
 }
 
-/** What the server of chosen APIs answers. */
+/** Answers a message to a server of chosen APIs. */
 export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage): Promise<Response> {
   return answerMessage((era) => createApiServer(apis, deps, era), deps, message)
 }
 
-/** Gives the message to the protocol's own server, which lives as long as its answer takes. */
+/**
+ * Passes the message to the protocol library's server, which exists only until the answer is
+ * complete.
+ */
 async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given: McpMessage): Promise<Response> {
   const accepted = acceptedForms(given.headers.accept)
   if (!accepted.json && !accepted.stream) return Response.json(NOT_ACCEPTABLE, { status: 406 })
@@ -56,7 +59,7 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   await cancelCall(deps, body)
   const request = toWebRequest(deps, message)
   if (await isLegacyRequest(request, body)) {
-    // Progress needs a stream; every other answer is one JSON body, as it always was.
+    // Progress notifications need a stream. Every other answer is one JSON body.
     const isStream = accepted.stream && (!accepted.json || wantsProgress(body))
     return await answerLegacy(create('legacy'), request, { body, isStream })
   }
@@ -67,8 +70,8 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
 }
 
 /**
- * What the header of the revision says, if the servers do not speak it. A handshake says in its
- * body what its client speaks.
+ * The value of the revision header, if the servers do not support it. A handshake has its revision
+ * in its body instead.
  */
 function unknownRevision({ headers, body }: McpMessage): string | undefined {
   const revision = String(headers['mcp-protocol-version'] ?? '').trim()
@@ -76,8 +79,8 @@ function unknownRevision({ headers, body }: McpMessage): string | undefined {
 }
 
 /**
- * In place of the protocol's own words, which take every unknown revision for an early or for a
- * late revision, and ask for what that revision needs.
+ * Replaces the library's message, which takes every unknown revision for an early or a late
+ * revision and demands what that revision needs.
  */
 function refuseRevision(body: unknown, revision: string): Response {
   const requested = revision.slice(0, REPEATED_CHARACTERS_MAX)
@@ -90,12 +93,12 @@ function refuseRevision(body: unknown, revision: string): Response {
   return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 400 })
 }
 
-/** A message that no method answers. */
+/** An error answer to a message that no method handles. */
 function errorAnswer(body: unknown, error: MessageError, accepted: AcceptedForms): Response {
   return inAcceptedForm({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, accepted)
 }
 
-/** One answer as JSON; a client that takes streams alone gets a stream of this single answer. */
+/** An answer as JSON, or as a stream with this one message if the client accepts only streams. */
 export function inAcceptedForm(answer: unknown, { json }: AcceptedForms): Response {
   if (json) return Response.json(answer)
   const headers = { 'content-type': 'text/event-stream' }
@@ -103,8 +106,8 @@ export function inAcceptedForm(answer: unknown, { json }: AcceptedForms): Respon
 }
 
 /**
- * Ends the call of a request that a notification cancels. The request itself is answered where it
- * is waited for.
+ * Cancels the call of a request after a cancel notification. The request itself is answered by the
+ * node that waits for the call.
  */
 async function cancelCall({ client }: McpDeps, message: unknown): Promise<void> {
   if (methodOf(message) !== 'notifications/cancelled') return
@@ -128,18 +131,18 @@ async function answerLegacy(
   return response
 }
 
-/** Which forms of an answer a client takes. */
+/** The forms of an answer that a client accepts. */
 export interface AcceptedForms {
   json: boolean
   stream: boolean
 }
 
-/** A header that allows one of the two forms is enough. */
+/** It is enough if the header allows one of the two forms. */
 export function acceptedForms(accept: string | undefined): AcceptedForms {
   return { json: allows(accept, 'application/json'), stream: allows(accept, 'text/event-stream') }
 }
 
-/** The protocol's own code wants both forms accepted; this code decides which form is sent. */
+/** The library requires that both forms are accepted. Which form is sent is decided here. */
 function toWebRequest({ baseUrl, client }: McpDeps, message: McpMessage): Request {
   const headers = new Headers()
   for (const [name, value] of Object.entries(message.headers)) if (value !== undefined) headers.set(name, String(value))
@@ -156,8 +159,8 @@ function wantsProgress(body: unknown): boolean {
 }
 
 /**
- * No list of ours changes while a node runs, so there is nothing to subscribe to, and no stream to
- * keep open.
+ * Refuses subscriptions and streams without a request: no list changes while a node runs, so there
+ * is nothing to subscribe to.
  */
 function noSuchMethod(body: unknown): Response {
   const error = { code: ProtocolErrorCode.MethodNotFound, message: 'Method not found' }

@@ -19,8 +19,8 @@ export interface ToolHints {
 }
 
 /**
- * What calls of the gateway are to a client that asks its user: they read, and they reach the
- * outside.
+ * Hints for clients that ask their users before they run a tool: calls only read, and they reach
+ * outside systems.
  */
 export const CALL_HINTS: ToolHints = {
   readOnlyHint: true,
@@ -30,15 +30,15 @@ export const CALL_HINTS: ToolHints = {
 }
 
 /**
- * Tells Claude Code to show results of up to so many characters to the model; longer results, and
- * by default results above 50,000, become a file. The bound is the bound of our results, with room
- * for `_meta` and the text around them.
+ * Tells Claude Code to show results up to this length to the model. It writes longer results to a
+ * file, by default above 50,000 characters. The value is the limit of our results, with room for
+ * `_meta` and the text around them.
  */
 export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
 
 /**
- * What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it
- * for true otherwise.
+ * The hints for calls of one endpoint. `destructiveHint` is always stated, because clients assume
+ * true if it is absent.
  */
 function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
   if (effect === 'read') return CALL_HINTS
@@ -50,16 +50,19 @@ function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: Api
   }
 }
 
-/** A tool of one endpoint. */
+/** The tool of one endpoint. */
 export interface EndpointTool {
   tool: Tool
   endpoint: ApiEndpoint
-  /** Names of the endpoint's parameters by their names in the tool. */
+  /** The endpoint's parameter for each argument of the tool. */
   names: ReadonlyMap<string, string>
   form: ResultForm
 }
 
-/** Stands in each of the tools. What the members hold, the hint and the note say. */
+/**
+ * Members that the output schema of every tool has. Their meaning is in the members, the hint and
+ * the note themselves.
+ */
 const ABOUT = {
   ...Object(objectSchema(Type.Object(About)).properties),
   truncated: { type: 'object' },
@@ -67,10 +70,13 @@ const ABOUT = {
 
 type Tools = ReadonlyMap<string, EndpointTool>
 
-/** What tools say comes from an upstream's file, which does not change while a process runs. */
+/** Tools are made from an upstream's file, which does not change while a process runs. */
 const toolsOf = new WeakMap<Api, Tools>()
 
-/** The tools of one API: one per endpoint, typed by the schemas that validate calls and answers. */
+/**
+ * The tools of one API: one for each endpoint, typed by the schemas that validate calls and
+ * answers.
+ */
 export function apiTools(api: Api): Tools {
   const known = toolsOf.get(api)
   if (known) return known
@@ -81,9 +87,9 @@ export function apiTools(api: Api): Tools {
 }
 
 /**
- * Runs the tool of an endpoint.
+ * Runs the tool of one endpoint.
  *
- * @throws GatewayError INVALID_PARAMETER for fields that the data do not have, or a wrong limit
+ * @throws GatewayError INVALID_PARAMETER for `fields` that the data do not have, or a wrong `limit`
  */
 export async function runEndpointTool(
   send: SendCall,
@@ -105,7 +111,7 @@ export async function runEndpointTool(
 function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): EndpointTool {
   const { path, declaration: endpoint } = apiEndpoint
   const { attribution, url } = upstream.terms
-  // Some sources demand that a gateway for models points to their terms.
+  // Some sources require that a gateway for models links to their terms.
   const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
   const parameters = objectSchema(endpoint.parameters)
   const own = selectionOf(apiEndpoint)
@@ -124,7 +130,8 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
     annotations: hintsOf(apiEndpoint),
     _meta: DATA_META,
   }
-  // A model reads the note before the data. Of a name that is both, the data would hide the note.
+  // The note comes before the data, because models read in order. If the data have a member of the
+  // same name, it would hide the note.
   const form: ResultForm = (members, { truncated, ...about }) => ({
     ...about,
     ...(isFlat ? members : { data: members }),
@@ -133,7 +140,10 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
   return { tool, endpoint: apiEndpoint, names, form }
 }
 
-/** The parameters under the names of the tool. Each says its real name if it has another name. */
+/**
+ * The input schema: the parameters under the names of the tool's arguments. If a parameter has
+ * another name, the description says so.
+ */
 function inputSchemaOf(
   { properties, required, ...others }: Record<string, unknown>,
   names: ReadonlyMap<string, string>,
@@ -155,8 +165,8 @@ function inputSchemaOf(
 }
 
 /**
- * The members by which the tool of an endpoint takes a part of its data: the members whose
- * names no parameter of the endpoint has, also as an alias.
+ * Arguments with which a tool returns only a part of the data. An argument is left out if a
+ * parameter of the endpoint has the same name or alias.
  */
 function selectionOf({ declaration: endpoint, byName }: ApiEndpoint): Record<string, unknown> {
   const { fields, limit } = Object(objectSchema(SelectionSchema).properties)
@@ -164,12 +174,12 @@ function selectionOf({ declaration: endpoint, byName }: ApiEndpoint): Record<str
   return Object.fromEntries(Object.entries(offered).filter(([name]) => !byName.has(name)))
 }
 
-/** A schema in the document's form, without names: each tool's schema stands alone. */
+/** A schema without references, because the schema of each tool must be complete. */
 export function objectSchema(schema: unknown): { type: 'object'; [keyword: string]: unknown } {
   return { ...toDocumentSchema(schema, new Map()), type: 'object' }
 }
 
-/** A schema that any part of the data fits. */
+/** A variant of a schema without required members, so that any part of the data fits. */
 function withoutRequired<Schema>(schema: Schema): Schema {
   if (Array.isArray(schema)) return schema.map(withoutRequired) as Schema
   if (typeof schema !== 'object' || schema === null) return schema

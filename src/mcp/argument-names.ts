@@ -1,15 +1,15 @@
 /**
- * Names that a client's model provider takes for members of a tool's input. Anthropic refuses every
- * request of a client that has one tool with another name (twilio-labs/mcp#56, freee/freee-mcp#15).
+ * Names that the model provider of a client accepts for arguments. If one tool has another name,
+ * Anthropic refuses every request of the client (twilio-labs/mcp#56, freee/freee-mcp#15).
  */
 const TAKEN_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
 
 /**
- * A name for each parameter of an endpoint as its tool has it: `filter[name]` is `filter_name`.
+ * A name of an argument for each parameter of an endpoint: `filter[name]` becomes `filter_name`.
  *
- * @param parameters names of the endpoint's parameters
- * @param own names that the tool needs for members of its own
- * @returns the names of the parameters by the names of the tool
+ * @param parameters the names of the endpoint's parameters
+ * @param own names that the tool itself uses for arguments
+ * @returns the parameters by the names of the arguments
  */
 export function argumentNames(parameters: readonly string[], own: readonly string[]): ReadonlyMap<string, string> {
   const names = new Map(parameters.filter((name) => TAKEN_NAME.test(name)).map((name) => [name, name]))

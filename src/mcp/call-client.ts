@@ -7,27 +7,27 @@ import type { TaskState } from './tasks.ts'
 import { type MessageSender, ToolCalls, toolOf } from './tool-calls.ts'
 
 /**
- * One call under the caller's own credential: goes through the proxy route, so that every check is
- * made there, once.
+ * Makes one call with the caller's own credential. It goes through the proxy route, so that every
+ * check is made there, and only once.
  */
 export type SendCall = (path: string, parameters: Record<string, unknown>) => Promise<CallOutcome>
 
-/** The answer of the proxy route, or of the route of asynchronous calls. */
+/** The answer of the proxy route or of the route for asynchronous calls. */
 export interface CallOutcome {
   status: number
   headers: Record<string, unknown>
   body: string
-  /** Set if the call goes on as a task of the client. */
+  /** Set if the call continues as a task of the client. */
   task?: TaskState
 }
 
-/** The gateway's own routes as a tool uses them, under the credential of whoever calls the tool. */
+/** The gateway's own routes as a tool uses them, with the credential of the tool's caller. */
 export interface CallClient {
-  /** With `waitSeconds` the answer is 202 when there is none by then, and the call goes on. */
+  /** If there is no answer after `waitSeconds`, the result is 202 and the call continues. */
   send: (path: string, parameters: Record<string, unknown>, waitSeconds?: number) => Promise<CallOutcome>
   /**
-   * For a route that answers in lines: says how many have come, whenever some have. Other answers
-   * have no lines.
+   * For a route that answers in lines: calls back with the number of lines that have arrived,
+   * whenever it grows.
    */
   sendForLines: (
     path: string,
@@ -38,20 +38,20 @@ export interface CallClient {
   look: (callId: string) => Promise<CallOutcome>
   /** `DELETE /v1/calls/{id}`. */
   cancel: (callId: string) => Promise<CallOutcome>
-  /** What is remembered of an asynchronous call of the caller's account. */
+  /** The stored state of an asynchronous call of the caller's account. */
   find: (callId: string) => Promise<AsyncCall | undefined>
-  /** The calls that requests of this sender wait for. */
+  /** The calls for which requests of this sender wait. */
   toolCalls: ToolCalls
-  /** Whether this node is to end: it takes nothing new and finishes what it can. */
+  /** Whether this node is closing: it accepts nothing new and finishes what it can. */
   isDraining: () => boolean
-  /** Aborted when the client closes the connection or its answer's stream. */
+  /** Aborted when the client closes the connection or the stream of the answer. */
   left: AbortSignal
 }
 
-/** Headers of the caller that its calls carry too. */
+/** Headers of the caller that are copied to its calls. */
 const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario', 'traceparent'] as const
 
-/** The gateway's own routes, for the sender of a request. */
+/** Opens the gateway's own routes for the sender of a request. */
 export function openCallClient(
   app: Pick<FastifyInstance, 'inject'>,
   context: Pick<Context, 'redis' | 'health' | 'isDraining'>,
@@ -63,11 +63,11 @@ export function openCallClient(
     onAnswer,
   }: {
     request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw'>
-    /** The message of the request that the calls belong to. */
+    /** The message to which the calls belong. */
     message: unknown
     left: AbortSignal
     sender: MessageSender
-    /** Is called with each answer, which the tool reads. */
+    /** Called with each answer that a tool reads. */
     onAnswer: (outcome: CallOutcome) => void
   },
 ): CallClient {
@@ -76,7 +76,7 @@ export function openCallClient(
   )
   const answerTo = (options: InjectOptions) => {
     const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
-    // Awaited within: it is sent when it is awaited.
+    // The await must be inside, because `inject` only sends when it is awaited.
     return onBehalfOf(request, async () => await app.inject(injected), toolOf(message))
   }
   const inject = async (options: InjectOptions): Promise<CallOutcome> => {
@@ -114,7 +114,7 @@ export function openCallClient(
   }
 }
 
-/** Is aborted when the client closes the connection or its answer's stream. */
+/** A signal that is aborted when the client closes the connection or the stream of the answer. */
 export function whenClientLeaves({ raw }: FastifyReply): AbortSignal {
   const left = new AbortController()
   raw.once('close', () => {
@@ -124,7 +124,7 @@ export function whenClientLeaves({ raw }: FastifyReply): AbortSignal {
 }
 
 /**
- * The id of the call that an answer belongs to; undefined if the call was refused before it had an
+ * The id of the call to which an answer belongs; undefined if the call was refused before it got an
  * id.
  */
 export function callIdOf({ headers }: CallOutcome): string | undefined {

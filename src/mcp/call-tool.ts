@@ -10,7 +10,7 @@ import { fitData, RESULT_CHARACTERS_MAX, shareOf, Truncated } from './fit-result
 import { type Selection, select } from './selection.ts'
 import { taskIdOf } from './task-id.ts'
 
-/** A call that a tool makes, and the part of its data that the tool answers with. */
+/** A call of a tool, and which part of its data the tool returns. */
 export interface ToolCall {
   api: Api
   endpoint: ApiEndpoint
@@ -18,7 +18,7 @@ export interface ToolCall {
   selection: Selection
 }
 
-/** What a result says besides the data. A model reads these members; it does not see `_meta`. */
+/** Members of a result besides the data. Models read them; they do not see `_meta`. */
 export const About = {
   mode: Type.Optional(Type.Literal('test')),
   note: Type.Optional(Type.String()),
@@ -33,15 +33,15 @@ interface AboutResult {
   truncated?: Truncated
 }
 
-/** Puts data, and what is said of them, into the form of a tool's result. */
+/** Combines the data and the members about them into the result of a tool. */
 export type ResultForm = (data: Record<string, unknown>, about: AboutResult) => Record<string, unknown>
 
-/** Room for the members around the data, characters. */
+/** Characters that are reserved for the members around the data. */
 const AROUND_CHARACTERS = 1_000
 
 /**
- * A call as the result of a tool: the data, or the failure with its code and hint, so that the
- * model can mend it.
+ * Makes a call and returns the result of a tool: the data, or the failure with its code and hint,
+ * so that the model can correct its call.
  */
 export async function callAsTool(
   send: SendCall,
@@ -64,7 +64,7 @@ function adaptedParameters(
   return adaptTo(endpoint.parameters, asWritten(parameters)) as Record<string, unknown>
 }
 
-/** A call of a batch. The batch itself says when it has no such API or endpoint. */
+/** A call of a batch. If its API or endpoint does not exist, the batch route reports it. */
 export interface BatchedCall {
   api: string
   path: string
@@ -74,8 +74,8 @@ export interface BatchedCall {
 }
 
 /**
- * Many calls as the result of a tool; a failed call has its error in its place. They share one
- * bound of length.
+ * Makes many calls and returns the result of a tool. A failed call has its error in its place. One
+ * length limit applies to all results together.
  */
 export async function callManyAsTool(
   send: SendCall,
@@ -101,7 +101,7 @@ export async function callManyAsTool(
   return { content: textOf(structuredContent), structuredContent, _meta }
 }
 
-/** A line of the answer to a batch. */
+/** A line of a batch's answer. */
 interface BatchLine {
   index: number
   data?: Record<string, unknown>
@@ -112,7 +112,7 @@ interface BatchLine {
 
 function batchResult(line: BatchLine, selection: Selection, { headers }: CallOutcome): BatchLine {
   const { data, recordedFor, example, ...others } = line
-  // Of a call that failed nothing was recorded.
+  // A failed call has no recorded data.
   if (data === undefined) return line
   const about = isTest(headers) ? { mode: 'test', note: noteOf(recordedFor, example) } : {}
   return { ...others, ...about, data: select(data, selection) }
@@ -125,13 +125,13 @@ function fitResults(results: BatchLine[]): BatchLine[] {
   return results.map((result) => (result.data === undefined ? result : { ...result, ...fitData(result.data, share) }))
 }
 
-/** The answer to a call as the result of a tool. */
+/** Turns the answer to a call into the result of a tool. */
 export function resultOf(outcome: CallOutcome, selection: Selection, form: ResultForm): CallToolResult {
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
   const charactersMax = RESULT_CHARACTERS_MAX - AROUND_CHARACTERS
   const selected = select(JSON.parse(outcome.body).data, selection)
-  // What is short as it came is not measured.
+  // If the whole answer is short, the data need not be measured.
   const { data, ...cut } = outcome.body.length > charactersMax ? fitData(selected, charactersMax) : { data: selected }
   const { headers } = outcome
   const note = () => noteOf(headers['x-gateway-recorded-for'], headers['x-gateway-example'])
@@ -144,7 +144,10 @@ function textOf(structuredContent: object): CallToolResult['content'] {
   return [{ type: 'text', text: JSON.stringify(structuredContent) }]
 }
 
-/** Every answer has a link to its terms: the link with `via` says which of two sources answered. */
+/**
+ * The link that says which source answered, if there are two. Other links, to the terms, are left
+ * out.
+ */
 function sourceOf({ link }: Record<string, unknown>): Pick<AboutResult, 'link'> {
   return typeof link === 'string' && link.includes('rel="via"') ? { link } : {}
 }
@@ -154,10 +157,10 @@ function isTest(headers: Record<string, unknown>): boolean {
 }
 
 /**
- * What a model is to know of the data of a test call.
+ * What a model must know about the data of a test call.
  *
- * @param recordedFor parameters as a query string
- * @param example what stands for a recording, if there is none
+ * @param recordedFor the parameters of the recording, as a query string
+ * @param example the kind of example, if there is no recording
  */
 function noteOf(recordedFor: unknown, example: unknown): string {
   const live = 'Use a live key for real data.'
@@ -168,7 +171,7 @@ function noteOf(recordedFor: unknown, example: unknown): string {
   return `Recorded example, not for your parameters: recorded for ${parameters}. ${live}`
 }
 
-/** A failure that no call was needed for. */
+/** A failure for which no call was made. */
 export function refusal(error: GatewayError, baseUrl: string): CallToolResult {
   return failure(publicError(error, baseUrl))
 }
@@ -178,15 +181,15 @@ function failure({ code, message, hint, docs }: PublicError): CallToolResult {
 }
 
 /**
- * The failure that a body tells of, in either shape: a call's own failure, or the failure of the
- * route by which the call is looked up.
+ * The failure in a body of either form: the form of a call, or the form of the route that looks up
+ * calls.
  */
 export function failureOf(body: string): PublicError {
   const answer = JSON.parse(body)
   return typeof answer.error === 'object' ? answer.error : answer
 }
 
-/** What a client may want to know of the call besides its data. */
+/** Metadata of a call for the client, besides its data. */
 function metaOf(headers: Record<string, unknown>): Record<string, unknown> {
   const names = [
     'x-call-id',

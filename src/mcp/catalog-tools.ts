@@ -60,7 +60,7 @@ const BatchOutput = Type.Object({
 
 const LOCAL_HINTS = { ...CALL_HINTS, openWorldHint: false }
 
-/** The tools that reach every API; one tool per endpoint would be more than clients take. */
+/** The tools for all APIs. A tool for each endpoint would be more tools than clients accept. */
 const CATALOG_TOOLS: Tool[] = [
   {
     name: 'search_apis',
@@ -99,7 +99,7 @@ const CATALOG_TOOLS: Tool[] = [
   },
 ]
 
-/** Listed for credentials that may change something, if the catalog has something to change. */
+/** Listed for credentials that may write, if the catalog has an endpoint that writes. */
 const CHANGE_TOOL: Tool = {
   name: 'change_api',
   title: 'Change something through an API',
@@ -111,7 +111,7 @@ const CHANGE_TOOL: Tool = {
   _meta: DATA_META,
 }
 
-/** The tools of a caller. */
+/** The tools that a caller sees. */
 export function catalogTools({ catalog, mayWrite }: Pick<CatalogToolDeps, 'catalog' | 'mayWrite'>): Tool[] {
   const hasWrites = () => offeredApis(catalog).some(({ endpoints }) => [...endpoints.values()].some(isWrite))
   return mayWrite && hasWrites() ? [...CATALOG_TOOLS, CHANGE_TOOL] : CATALOG_TOOLS
@@ -119,7 +119,10 @@ export function catalogTools({ catalog, mayWrite }: Pick<CatalogToolDeps, 'catal
 
 const isWrite = ({ declaration: endpoint }: ApiEndpoint): boolean => (endpoint.effect ?? 'read') !== 'read'
 
-/** Clients run tools that only read without asking their user. */
+/**
+ * The refusal of the wrong tool. Reading and writing have different tools, because clients run
+ * reading tools without asking their user.
+ */
 function wrongTool({ slug }: Api, { path }: ApiEndpoint, tool: 'call_api' | 'change_api'): GatewayError {
   const [does, other] = tool === 'call_api' ? ['changes something', 'change_api'] : ['changes nothing', 'call_api']
   return new GatewayError('VALIDATION_ERROR', {
@@ -137,15 +140,15 @@ const INPUTS = {
 }
 
 /**
- * What calls with the credential of the message would meet now; undefined if that cannot be read
- * in time. The health of the source is said by the status of the API.
+ * What calls with the credential of the message would meet now; undefined if it cannot be read in
+ * time. It leaves out the health of the source, which the status of the API shows.
  */
 export interface Quotes {
   allowance: () => Promise<Allowance | undefined>
   of: (api: Api, endpoints: ApiEndpoint[]) => Promise<Omit<Quote, 'health'> | undefined>
 }
 
-/** What the tools need to know besides their input. */
+/** What the tools need besides their arguments. */
 export interface CatalogToolDeps extends Observer {
   catalog: Catalog
   /** Whether the caller may call endpoints that change something. */
@@ -153,14 +156,14 @@ export interface CatalogToolDeps extends Observer {
   quotes: Quotes
   baseUrl: string
   send: SendCall
-  /** Sends many calls at once, and waits for all of them. */
+  /** Sends many calls at once and waits for all of them. */
   sendBatch: SendCall
 }
 
 /**
- * Runs a tool; undefined if there is no tool of this name.
+ * Runs a tool; undefined if there is no tool with this name.
  *
- * @throws GatewayError for arguments that do not fit
+ * @throws GatewayError for invalid arguments
  */
 export async function runCatalogTool(
   name: string,
@@ -193,9 +196,9 @@ export async function runCatalogTool(
   return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))
 }
 
-/** How call_api answers. */
+/** The form of a result of call_api. */
 export function catalogForm(api: string, endpoint: string): ResultForm {
-  // A model reads the note before the data.
+  // The note comes before the data, because models read in order.
   return (data, { truncated, ...about }) => ({ api, endpoint, ...about, data, ...(truncated && { truncated }) })
 }
 
@@ -218,7 +221,7 @@ async function callApis(
   return await callManyAsTool(sendBatch, { calls: batched, take })
 }
 
-/** A path with or without its first slash. */
+/** Finds an endpoint by its path, with or without the first slash. */
 function endpointOf({ endpoints }: Api, path: string): ApiEndpoint | undefined {
   return endpoints.get(`/${path.replace(/^\/+/, '')}`)
 }
@@ -237,8 +240,8 @@ function structured(content: Record<string, unknown>): CallToolResult {
 }
 
 /**
- * The refusal of an API and its endpoint in one name; undefined if the name does not begin with an
- * API.
+ * The refusal if one argument holds an API and an endpoint; undefined if the argument does not
+ * begin with an API.
  */
 function inOneName(catalog: Catalog, name: string): GatewayError | undefined {
   const [, slug = '', endpoint = ''] = /^\/?([^/]+)(\/.+)$/.exec(name) ?? []

@@ -11,18 +11,18 @@ import { toDocumentSchema } from '../openapi/schemas.ts'
 import { CONDITIONS, type ConditionWord, conditionOf, standingWord } from '../portal/condition.ts'
 import { objectSchema } from './api-tools.ts'
 
-/** Who asks, and where the health of an API is read. */
+/** The caller, and a reader of the health of APIs. */
 export interface Observer {
   health: { of: (slug: string) => HealthView }
-  /** The caller's own. */
+  /** The caller's tier. */
   tier: Tier
-  /** Slugs of the APIs that the user lets the calling application use; null: all. */
+  /** Slugs of the APIs that the user allows the application to call; null: all. */
   allowedApis: readonly string[] | null
-  /** The caller's own keys by slug; a team's key has none. */
+  /** The caller's own provider keys by slug; empty for a key of a team. */
   providerKeys: ReadonlyMap<string, Pick<ProviderKeyState, 'status'>>
 }
 
-/** How an API stands now, for search_apis. */
+/** The state of an API in the results of search_apis. */
 export const BriefStanding = {
   status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
@@ -32,7 +32,7 @@ export const BriefStanding = {
   within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
 }
 
-/** The same for describe_api. */
+/** The state of an API in the results of describe_api. */
 const Standing = {
   ...BriefStanding,
   meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
@@ -51,7 +51,7 @@ export function standingOf(api: Api, observer: Observer): Static<ReturnType<type
   const standing = briefStandingOf(api, observer)
   const { status } = standing
   const { word, effect } = conditionOf(api, observer.health.of(api.slug))
-  // An account's own key opens what is not enabled for others.
+  // If the account has its own key, it can use an API that is not enabled for others.
   const isForCaller = status === word || status === 'Needs your key'
   return { ...standing, ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}) }
 }
@@ -61,7 +61,7 @@ function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord |
   const { slug, needsCallerKey, pausedMode } = api
   if (!isCallable(api)) return 'Not enabled'
   if (pausedMode) return 'Paused'
-  // A key that the source refused is as good as none.
+  // A key that the source refused does not help.
   const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'
   return needsCallerKey && isKeyMissing ? 'Needs your key' : standingWord(health.of(slug))
 }
@@ -76,7 +76,7 @@ export const DescribeOutput = Type.Object({
     description: 'With the attribution that you must show, and the addresses of terms and licence',
   }),
   docs: Type.String(),
-  /** As `Quote` says, whose schema would be a tenth of the list of tools. */
+  /** Corresponds to `Quote`, whose full schema would be a tenth of the list of tools. */
   now: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description: 'What a call would meet now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored',
@@ -101,12 +101,12 @@ export const DescribeOutput = Type.Object({
 type Description = Static<typeof DescribeOutput>
 
 /**
- * Longest description, characters: it goes into a model's context, and once more beside it as
- * structured content.
+ * Longest description, characters. It goes into a model's context twice: as text and as structured
+ * content.
  */
 const DESCRIPTION_LENGTH_MAX = 3_500
 
-/** How much is said of an endpoint's data, the fullest first. */
+/** Levels of detail for an endpoint's data, the fullest first. */
 const FORMS = [
   { hasComments: true, hasExample: true, depthMax: 9 },
   { hasComments: true, hasExample: false, depthMax: 9 },
@@ -117,7 +117,7 @@ const FORMS = [
 type Form = (typeof FORMS)[number]
 const SHORTEST = FORMS.at(-1)
 
-/** An API, or one endpoint of it, in the fullest form that is short enough for a model. */
+/** Describes an API or one of its endpoints, with as much detail as the length limit allows. */
 export function describeApi(
   api: Api,
   observer: Observer,
@@ -150,8 +150,8 @@ interface Rendered {
 }
 
 /**
- * What is said of an endpoint is the same for everybody, and comes from a file that does not change
- * while a process runs.
+ * Descriptions of endpoints by level of detail. They are the same for all callers, and come from
+ * files that do not change while a process runs.
  */
 const renderedBy = new Map(FORMS.map((form) => [form, new WeakMap<ApiEndpoint, Rendered>()]))
 
@@ -184,7 +184,7 @@ function describeEndpoint(apiEndpoint: ApiEndpoint, form: Form): Description['en
   }
 }
 
-/** Members of a type end with their line, or here with a semicolon. */
+/** Puts a type on one line: members then end with a semicolon. */
 function onOneLine(type: string): string {
   return type
     .replace(/(\{|\*\/)\n\s*/g, '$1 ')

@@ -2,26 +2,28 @@ import Type, { type Static } from 'typebox'
 import { isObject } from '../catalog/json.ts'
 
 /**
- * Longest answer of a tool, characters of its JSON: clients put longer answers into a file that the
+ * Longest result of a tool, characters of its JSON. Clients write longer results to a file that the
  * model does not read.
  */
 export const RESULT_CHARACTERS_MAX = 40_000
 
-/** Room for what is said of a cut, characters. */
+/** Characters that are reserved for the words about what was cut. */
 const TRUNCATED_CHARACTERS = 600
 
 const HINT_CHARACTERS_MAX = 350
 const PATH_CHARACTERS_MAX = 120
 
-/** Fields that a hint names. */
+/** Most fields that a hint names. */
 const HINTED_MAX = 6
 
-/** A longer member is not one to ask for, characters. */
+/** Longest member that a hint suggests to request, characters. */
 const HINTED_CHARACTERS_MAX = 200
 
 export const Truncated = Type.Object(
   {
-    /** The list, text or object that was cut, and its items, characters or members in all. */
+    /**
+     * The list, text or object that was cut, and its full number of items, characters or members.
+     */
     path: Type.String(),
     of: Type.Integer(),
     shown: Type.Integer(),
@@ -33,13 +35,13 @@ export type Truncated = Static<typeof Truncated>
 
 interface Cut extends Pick<Truncated, 'path' | 'of' | 'shown'> {
   removed: number
-  /** Of a list: what its items look like. */
+  /** For a list: an example of its items. */
   item?: unknown
 }
 
 /**
- * Cuts data to a length. Lists lose items from their end, the longest list first. When that is not
- * enough, texts lose their end, and objects their last members.
+ * Cuts data to a length. First lists lose items at their end, the longest list first. If that is
+ * not enough, texts lose their end, and objects their last members.
  */
 export function fitData(
   data: Record<string, unknown>,
@@ -52,7 +54,7 @@ export function fitData(
   let fitted = measure(shorten(whole, budget, { path: '', isListsAlone: true, cuts }))
   if (fitted.size > budget) fitted = measure(shorten(fitted, budget, { path: '', isListsAlone: false, cuts }))
   const truncated = toTruncated(cuts)
-  // Names can be longer than all that may be said.
+  // Names of members can be longer than the whole limit.
   if (fitted.size + measure(truncated).size > charactersMax) {
     return { data: {}, truncated: { path: '', of: Object.keys(data).length, shown: 0, hint: ASK_FOR_LESS } }
   }
@@ -60,8 +62,8 @@ export function fitData(
 }
 
 /**
- * One bound for answers of these lengths: the longest that each may be. What an answer does not
- * need goes to the others.
+ * The length limit of each answer, if answers of these lengths share one limit. What a short answer
+ * does not use is given to the others.
  */
 export function shareOf(lengths: number[], charactersMax: number): number {
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -78,13 +80,13 @@ export function shareOf(lengths: number[], charactersMax: number): number {
 interface Measured {
   value: unknown
   size: number
-  /** Whether a list is within that has an item to lose. */
+  /** Whether it contains a list that can lose an item. */
   hasList: boolean
-  /** Items of a list, members of an object. */
+  /** The items of a list or the members of an object. */
   parts: [name: string, part: Measured][]
 }
 
-/** One pass over the data; every later step reads the lengths from here. */
+/** Measures all data once. All later steps read the lengths from the result. */
 function measure(value: unknown): Measured {
   const isList = Array.isArray(value)
   if (!isList && !isObject(value)) return { value, size: sizeOf(value), hasList: false, parts: [] }
@@ -100,7 +102,7 @@ function measure(value: unknown): Measured {
   return { value, size, hasList, parts }
 }
 
-/** Texts in which no character needs an escape are counted without writing them. */
+/** Length of a value as JSON. Texts without escapes are counted without writing them. */
 function sizeOf(value: unknown): number {
   if (typeof value !== 'string') return String(value).length
   return ESCAPED.test(value) ? JSON.stringify(value).length : value.length + 2
@@ -113,7 +115,7 @@ const nameSize = (name: string): number => sizeOf(name) + 1
 
 interface Cutting {
   path: string
-  /** Whether texts and objects stay as they are. */
+  /** Whether only lists are cut. */
   isListsAlone: boolean
   cuts: Cut[]
 }
@@ -126,7 +128,7 @@ function shorten(measured: Measured, sizeMax: number, cutting: Cutting): unknown
   return typeof value === 'string' ? shortenText(value, sizeMax, cutting) : value
 }
 
-/** Keeps the items that fit; of the first at least a part. */
+/** Keeps the items that fit, and at least a part of the first item. */
 function shortenList({ parts, size }: Measured, sizeMax: number, cutting: Cutting): unknown[] {
   const { path, cuts } = cutting
   let kept = 2
@@ -144,7 +146,7 @@ function shortenList({ parts, size }: Measured, sizeMax: number, cutting: Cuttin
   return items.map((item) => (shown > 0 ? item.value : shorten(item, sizeMax - 2, { ...cutting, path: `${path}[]` })))
 }
 
-/** Members that cannot become shorter stay; the others share the rest. */
+/** Members that cannot become shorter stay. The others share the remaining length. */
 function shortenObject(
   { parts, size }: Measured,
   sizeMax: number,
@@ -166,12 +168,12 @@ function shortenObject(
   )
 }
 
-/** Room for one member of an object that is cut, characters. */
+/** Characters reserved for each member of an object that is cut. */
 const MEMBER_CHARACTERS_MIN = 40
 
 function shortenText(text: string, sizeMax: number, { path, cuts }: Cutting): string {
   let shorter = text.slice(0, Math.max(0, sizeMax - 3))
-  // Escapes take more characters than they stand for.
+  // Escapes are longer than the characters for which they stand.
   for (let size = sizeOf(shorter) + 1; size > sizeMax && shorter !== ''; size = sizeOf(shorter) + 1) {
     shorter = shorter.slice(0, Math.min(shorter.length - 1, Math.floor((shorter.length * sizeMax) / size)))
   }
@@ -195,7 +197,7 @@ function toTruncated(cuts: Cut[]): Truncated {
   }
 }
 
-/** Names short members of an item: with these alone more items fit. */
+/** A hint that names short members of an item: with only these, more items fit. */
 function hintFor(path: string, item: unknown): string {
   if (!isObject(item)) return ASK_FOR_LESS
   const short = Object.entries(item).filter(([, value]) => measure(value).size <= HINTED_CHARACTERS_MAX)

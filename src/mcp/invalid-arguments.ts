@@ -7,9 +7,9 @@ import { violationOf } from './violation-of.ts'
 const validators = new WeakMap<TSchema, Validator>()
 
 /**
- * Arguments that a schema takes.
+ * Checks arguments against a schema.
  *
- * @throws GatewayError INVALID_PARAMETER with a sentence about the first that it does not take
+ * @throws GatewayError INVALID_PARAMETER with a sentence about the first argument that does not fit
  */
 export function checkArguments<Schema extends TSchema>(schema: Schema, given: unknown): Static<Schema> {
   const validator = validators.get(schema) ?? Compile(schema)
@@ -21,7 +21,9 @@ export function checkArguments<Schema extends TSchema>(schema: Schema, given: un
   throw invalidArguments(sentence(`${subject} ${violationWords(violation)}`))
 }
 
-/** The refusal of a tool's arguments. It becomes a result, because models read results alone. */
+/**
+ * The refusal of a tool's arguments. It is returned as a result, because models only read results.
+ */
 export function invalidArguments(words: string): GatewayError {
   return new GatewayError('INVALID_PARAMETER', {
     message: words,
@@ -29,6 +31,9 @@ export function invalidArguments(words: string): GatewayError {
   })
 }
 
-/** A tool would ignore a member that it does not know, and with it what the model meant. */
+/**
+ * An object schema that refuses unknown members. Otherwise a tool would ignore them, and what the
+ * model meant would be lost.
+ */
 export const closedObject = <T extends Type.TProperties>(members: T) =>
   Type.Object(members, { additionalProperties: false })

@@ -6,21 +6,22 @@ import { GatewayError } from '../errors.ts'
 import { isName, sentence } from '../http/request/violation-words.ts'
 import { adaptTo, asWritten } from './adapt-arguments.ts'
 
-/** Why a message is not answered by its method. */
+/** Why a message is refused before its method is called. */
 export interface MessageError {
   code: ProtocolErrorCode
   message: string
 }
 
 /**
- * Clients write the arguments of a tool as null, as blank text, and as JSON text. Their members
- * stay as they are for the schema of the tool: a copy would lose how numbers were written.
+ * The arguments of a tool may be null, blank text, or JSON text, because clients write them so.
+ * Their members are kept without a copy, because a copy would lose the spelling of numbers; the
+ * schema of the tool checks them.
  */
 const CallParams = Type.Object({ arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())) })
 
 /**
- * The protocol's own schemas of the methods that the servers answer. The schemas of tasks have one
- * member, and it is the same.
+ * The protocol library's schemas of the methods that the servers answer. All methods of tasks have
+ * the same single parameter.
  */
 const REQUESTS = {
   initialize: specTypeSchemas.InitializeRequest,
@@ -36,9 +37,9 @@ const REQUESTS = {
 }
 
 /**
- * A message with parameters as its method takes them: a member that is null counts as left out, at
- * any depth. The parameters of every method come through here before the protocol's own server sees
- * them, whose answer to wrong parameters would be the dump of a validator.
+ * Brings the parameters of a message into the form that its method expects: null members count as
+ * absent, at any depth. All methods need this, because the library would answer wrong parameters
+ * with the raw output of its validator.
  */
 export function readMessage(body: unknown): { message: unknown } | { error: MessageError } {
   if (!isObject(body)) return { message: body }
@@ -68,7 +69,7 @@ function withoutNulls(value: unknown): unknown {
 
 function checked(message: Record<string, unknown>): { message: unknown } | { error: MessageError } {
   const { id, method, params = {} } = message
-  // A notification has no answer that could say what is wrong with it.
+  // A notification gets no answer, so an error in it cannot be reported.
   if (id === undefined || typeof method !== 'string' || !Object.hasOwn(REQUESTS, method)) return { message }
   const schema = REQUESTS[method as keyof typeof REQUESTS]
   const expected = method.startsWith('tasks/') ? 'tasks/get' : method
@@ -82,7 +83,7 @@ interface Issue {
   path?: ReadonlyArray<PropertyKey | { key: PropertyKey }> | undefined
 }
 
-/** What the protocol's schema says, in a sentence that names the member. */
+/** Turns an issue of the protocol's schema into a sentence that names the member. */
 function words({ message, path = [] }: Issue, params: unknown): string {
   const steps = path.map((step) => String(typeof step === 'object' ? step.key : step)).slice(1)
   const name = steps.join('.')
@@ -98,5 +99,5 @@ function words({ message, path = [] }: Issue, params: unknown): string {
   return sentence(`Argument ${shown} is invalid: ${message.replace(/^Invalid input: /, '').split('\n', 1)[0]}`)
 }
 
-/** Members of parameters that are never another member misspelt. */
+/** Members that are never the misspelling of another member. */
 const KNOWN = new Set(['_meta', 'arguments', 'name', 'uri', 'taskId', 'cursor'])

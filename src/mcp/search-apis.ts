@@ -34,13 +34,13 @@ export const SearchOutput = Type.Object({
     }),
   ),
 })
-/** The APIs that a caller may call and that fit what it needs, the best first. */
+/** The APIs that a caller may call and that fit its query, the best first. */
 export function searchApis(
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
   deps: Observer & { catalog: Catalog },
 ): Static<typeof SearchOutput> {
-  // A model is not sent to an API that would refuse its call, because the operator or the user who
-  // connected it said so.
+  // APIs that would refuse the call are left out, because the operator disabled them or the user
+  // did not allow them.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
   const callable = offeredApis(deps.catalog).filter((api) => isCallable(api) && isAllowed(api))
   const named = category?.toLowerCase()
@@ -48,7 +48,7 @@ export function searchApis(
   const found = rankApis(ofCategory, query)
   return {
     total: found.length,
-    // A model that has found what it needs pays for each word.
+    // Categories are listed only if they help, because the model pays for each word.
     ...(query.trim() === '' || found.length === 0
       ? { categories: [...new Set(callable.map((api) => api.upstream.category))].sort() }
       : {}),

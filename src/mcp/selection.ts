@@ -7,7 +7,7 @@ const FIELDS_MAX = 20
 const FIELD_LENGTH_MAX = 120
 const ITEMS_MAX = 1_000
 
-/** Members by which a tool takes a part of the data alone. */
+/** Arguments with which a tool returns only a part of the data. */
 export const SelectionInput = {
   fields: Type.Optional(
     Type.Array(Type.String({ maxLength: FIELD_LENGTH_MAX }), {
@@ -26,7 +26,7 @@ export const SelectionInput = {
 export const SelectionSchema = Type.Object(SelectionInput, { additionalProperties: false })
 export type Selection = Static<typeof SelectionSchema>
 
-/** What is read of the schema of an endpoint's data. */
+/** The part of a data schema that this file reads. */
 interface DataShape {
   properties?: Record<string, DataShape>
   patternProperties?: Record<string, DataShape>
@@ -34,19 +34,21 @@ interface DataShape {
   anyOf?: DataShape[]
 }
 
-/** Members to take, by name; `ALL` where a path ends. A list has its items under `ITEMS`. */
+/**
+ * The chosen members by name. `ALL` marks the end of a path. The items of a list are under `ITEMS`.
+ */
 const ALL = Symbol('all')
 const ITEMS = '[]'
 type Wanted = Map<string, Wanted | typeof ALL>
 
-/** Whether the data has a list at its top, so that `limit` can shorten it. */
+/** Whether `data` has a list as a direct member, which `limit` can shorten. */
 export function hasTopList(schema: unknown): boolean {
   return Object.values(Object(schema).properties ?? {}).some((member) => itemsOf(member as DataShape) !== undefined)
 }
 
 /**
- * What is wrong with the first path that the schema of the data does not know, in a sentence;
- * undefined if all are known.
+ * A sentence about the first path that the schema of the data does not have; undefined if it has
+ * all.
  */
 export function unknownField({ fields = [] }: Selection, schema: unknown): string | undefined {
   const unknown = fields.find((field) => !isKnown(schema as DataShape, stepsOf(field)))
@@ -62,8 +64,8 @@ export function unknownField({ fields = [] }: Selection, schema: unknown): strin
 }
 
 /**
- * The chosen part of the data: first the items, then the members. Data that lack a member lack it
- * in the result too.
+ * The chosen part of the data. First `limit` cuts lists, then `fields` selects members. Members
+ * that the data lack are absent from the result.
  */
 export function select(data: Record<string, unknown>, { fields, limit }: Selection): Record<string, unknown> {
   const limited = limit === undefined ? data : withFewerItems(data, limit)
@@ -88,14 +90,14 @@ function take(value: unknown, wanted: Wanted | typeof ALL): unknown {
   )
 }
 
-/** `a` and `a.b` together are `a`. */
+/** Builds the tree of chosen members. `a` and `a.b` together mean `a`. */
 function wantedBy(paths: string[][]): Wanted | typeof ALL {
   if (paths.some(({ length }) => length === 0)) return ALL
   const byFirst = Map.groupBy(paths, ([first = '']) => first)
   return new Map([...byFirst].map(([first, each]) => [first, wantedBy(each.map(([, ...others]) => others))]))
 }
 
-/** `list[].x` as `list`, `[]`, `x`. */
+/** Splits `list[].x` into `list`, `[]` and `x`. */
 function stepsOf(field: string): string[] {
   return field.trim().replaceAll(ITEMS, `.${ITEMS}`).split('.')
 }
@@ -112,7 +114,7 @@ function memberOf({ properties, patternProperties, items }: DataShape, step: str
   if (step === ITEMS) return items
   if (step === '') return undefined
   if (properties && Object.hasOwn(properties, step)) return properties[step]
-  // A map, whose names are data: rates.USD.
+  // The object is a map whose names are data: rates.USD.
   return Object.values(patternProperties ?? {})[0]
 }
 
@@ -124,7 +126,7 @@ function itemsOf(shape: DataShape): DataShape | undefined {
   return shapesOf(shape).find(({ items }) => items)?.items
 }
 
-/** Paths that are compared with an unknown path: own upstreams may have very many. */
+/** Most paths that are compared with an unknown path. Own APIs may have very many. */
 const PATHS_MAX = 500
 
 /** Every path of the data, outer paths first. */
@@ -144,8 +146,8 @@ function innerPaths(path: string, { properties = {}, items }: DataShape): [strin
 }
 
 /**
- * The known path that an unknown path means: with typing errors, without its lists, or without what
- * is around it.
+ * The known path that an unknown path probably means: it has typing errors, lacks the marks of
+ * lists, or lacks the members around it.
  */
 function nearestPath(unknown: string, paths: string[]): string | undefined {
   const plain = unknown.replace(/\[\d*\]/g, '').replace(/^data\./, '')

@@ -42,13 +42,13 @@ export interface McpDeps extends Observer {
   baseUrl: string
   client: CallClient
   quotes: Quotes
-  /** Resources, which are the same for everybody until the catalog changes. */
+  /** The rendered resources, which are the same for all callers until the catalog changes. */
   rendered: Renderings<string>
 }
 
 /**
- * Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or
- * without, from 2026-07-28.
+ * The generation of the protocol that a request uses: `legacy` with a handshake (until 2025-11-25),
+ * `modern` without (from 2026-07-28).
  */
 export type Era = 'legacy' | 'modern'
 
@@ -58,7 +58,7 @@ interface Senders {
   sendBatch: SendCall
 }
 
-/** What a server offers beside its name. */
+/** The tools and resources of a server. */
 interface Offer {
   title: string
   instructions: string
@@ -70,7 +70,7 @@ interface Offer {
   resources: { uri: string; name: string; description: string; mimeType: string; read: () => string }[]
 }
 
-/** The server of all APIs: search, describe, call. */
+/** The server of all APIs, with tools to search, describe and call. */
 export function createCatalogServer(deps: McpDeps, era: Era): Server {
   const { catalog, baseUrl } = deps
   const offer: Offer = {
@@ -95,7 +95,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
   return createServer(offer, deps, era)
 }
 
-/** The server of chosen APIs: a typed tool per endpoint. */
+/** A server of chosen APIs, with a typed tool for each endpoint. */
 export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
   const { baseUrl } = deps
   const tools = new Map(apis.flatMap((api) => [...apiTools(api)].map(([name, entry]) => [name, { api, ...entry }])))
@@ -127,7 +127,7 @@ function apiResource(api: Api, baseUrl: string): Offer['resources'][number] {
 }
 
 /**
- * How long clients may keep what the server says of itself, milliseconds: it changes with a
+ * How long clients may cache the server's description, milliseconds. It changes only with a
  * deployment.
  */
 const DISCOVER_TTL_MS = 3_600_000
@@ -158,7 +158,8 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const called = run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
     const result = await called.catch((error: unknown) => {
-      // Arguments that do not fit are a result (SEP-1303), so that the model reads what to mend.
+      // Invalid arguments are returned as a result (SEP-1303), so that the model can read how to
+      // correct them.
       if (error instanceof GatewayError) return refusal(error, deps.baseUrl)
       throw error
     })
@@ -170,8 +171,8 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
   }))
-  // There are none; clients ask wherever there are resources, and show a refusal as a failure of
-  // the server.
+  // There are no templates. The method still answers, because clients call it for every server with
+  // resources and show an error as a failure of the server.
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
@@ -183,17 +184,19 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   return server
 }
 
-/** A name that the protocol carries and this server does not know. */
+/** The error for a name that this server does not know. */
 function invalidParams(words: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, words)
 }
 
-/** Clients must take PNG; not all take SVG. */
+/** The icons. PNG comes too, because clients must support PNG and not all support SVG. */
 function iconsOf(baseUrl: string) {
   return [{ src: `${baseUrl}/icon-64.png`, mimeType: 'image/png', sizes: ['64x64'] }]
 }
 
-/** How the client that asks wants to wait: with a task, with progress, or for the result alone. */
+/**
+ * Chooses how to send calls for a client: with a task, with progress, or waiting for the result.
+ */
 function sendersFor(client: CallClient, context: ServerContext, era: Era): Senders {
   const progressToken = context.mcpReq._meta?.progressToken
   const report =
@@ -202,7 +205,7 @@ function sendersFor(client: CallClient, context: ServerContext, era: Era): Sende
       : (progress: Progress) =>
           context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } })
   const plain: SendCall = (path, parameters) => client.send(path, parameters)
-  // A batch ends with its answer: no task stands for it.
+  // A batch has no task; it ends with its answer.
   const sendBatch = report ? sendBatchWithProgress(client, report) : plain
   if (era === 'modern' && takesTasks(context)) return { send: sendAsTask(client), sendBatch }
   return { send: report ? sendWithProgress(client, report, context.mcpReq.id) : plain, sendBatch }
@@ -216,12 +219,12 @@ function takesTasks({ mcpReq }: ServerContext): boolean {
 const TaskParams = Type.Object({ taskId: Type.String() })
 const taskParams = { params: fromJsonSchema<Static<typeof TaskParams>>(TaskParams) }
 
-/** The methods of the tasks extension. A task is an asynchronous call. */
+/** Serves the methods of the tasks extension. A task is an asynchronous call. */
 function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void {
   const unknown = () => invalidParams('There is no such task, or it has expired.')
 
   /**
-   * The caller's own call and its state now.
+   * Finds a call of the caller, with its present state.
    * @throws ProtocolError
    */
   const find = async (taskId: string, context: ServerContext) => {
@@ -240,10 +243,11 @@ function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void
         failureOf(outcome.body).message ?? 'The task could not be looked up.',
       )
     }
-    // Another account's call is 404, like a call that never was.
+    // A call of another account answers 404, like a call that never existed.
     if (callIdOf(outcome) !== callId) throw unknown()
     const call = await client.find(callId)
-    // No tool asks for the source's own answer: there is no data in it to make a result from.
+    // If the call asked for the source's raw answer, there are no data to make a result from. Tools
+    // never do.
     const form = call && !call.raw ? formOf(call) : undefined
     if (!call || !form) throw unknown()
     return { outcome, call, form, selection }
@@ -252,7 +256,7 @@ function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void
   server.setRequestHandler('tasks/get', taskParams, async ({ taskId }, context) => {
     const { outcome, call, form, selection } = await find(taskId, context)
     if (outcome.status === 202) return { ...(await taskOf(client, outcome)), taskId }
-    // A success is long, and is read once.
+    // Only a failure is parsed for its code, because a successful answer may be long.
     const isCancelled = outcome.status !== 200 && failureOf(outcome.body).code === 'CALL_CANCELLED'
     const state = { ...endedTask(call, isCancelled), taskId }
     return isCancelled ? state : { ...state, result: resultOf(outcome, selection, form) }
@@ -262,7 +266,7 @@ function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void
     await client.cancel(call.id)
     return {}
   })
-  // No call ever asks its client for anything: there is nothing to take.
+  // A call never asks its client for input, so updates are accepted and ignored.
   server.setRequestHandler('tasks/update', taskParams, async ({ taskId }, context) => {
     await find(taskId, context)
     return {}

@@ -4,15 +4,15 @@ import { type Selection, SelectionSchema } from './selection.ts'
 const validator = Compile(SelectionSchema)
 
 /**
- * The id of a task: the id of its call and, after a dot, the part of the data that the tool was
- * asked for. Any node can read it from the id, and nothing more is stored of a call.
+ * The id of a task: the id of its call and, after a dot, the selection of its data. Any node can
+ * read the selection from the id, so nothing more needs to be stored.
  */
 export function taskIdOf(callId: string, selection: Selection): string {
   if (Object.keys(selection).length === 0) return callId
   return `${callId}.${Buffer.from(JSON.stringify(selection)).toString('base64url')}`
 }
 
-/** Undefined if the id is not of a task. */
+/** Reads a task id; undefined if it is not a task id. */
 export function readTaskId(taskId: string): { callId: string; selection: Selection } | undefined {
   const [callId = '', encoded, ...others] = taskId.split('.')
   if (others.length > 0) return undefined
@@ -25,7 +25,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Somebody made the id up.
+    // The id is made up.
     return undefined
   }
 }

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { type CallClient, type CallOutcome, callIdOf, type SendCall } from './call-client.ts'
 
-/** Identifier of the extension by which a tool's call may be answered with a task. */
+/** Identifier of the extension that allows a task as the answer to a tool call. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
 /**
- * How long a call is waited for before it becomes a task, and before the first word on its
- * progress, seconds.
+ * How long to wait for a call before it becomes a task, or before the first progress notification,
+ * seconds.
  */
 const TASK_AFTER_SECONDS = 2
 const PROGRESS_AFTER_SECONDS = 1
@@ -15,25 +15,25 @@ const PROGRESS_AFTER_SECONDS = 1
 const POLL_MS_MIN = 500
 const POLL_MS_MAX = 5_000
 
-/** How often the progress of a call is reported, milliseconds. */
+/** Interval of progress notifications, milliseconds. */
 const PROGRESS_EVERY_MS = 1_000
 
-/** How soon a call is looked at again that may be answered any moment, milliseconds. */
+/** Shortest interval between two looks at a call that may end at any moment, milliseconds. */
 const LOOK_AGAIN_MS_MIN = 200
 
 /**
- * If a call cannot be looked up, it is taken to go on as before for so long, milliseconds. Redis
- * may be back by then.
+ * If a call cannot be looked up, it is assumed to continue for so long, milliseconds. Redis may be
+ * back by then.
  */
 const UNSEEN_MS_MAX = 15_000
 
-/** How long a node that is to end still reports the progress of a call, milliseconds. */
+/** How long a closing node continues to report progress, milliseconds. */
 const DRAINING_MS_MAX = 15_000
 
-/** How long after its deadline the result of a call is kept, milliseconds. */
+/** How long the result of a call is kept after its deadline, milliseconds. */
 const RESULT_KEPT_MS = 900_000
 
-/** A task as the extension describes it, without its result. */
+/** A task as the extension defines it, without its result. */
 export interface TaskState {
   taskId: string
   status: 'working' | 'completed' | 'cancelled'
@@ -44,17 +44,15 @@ export interface TaskState {
   pollIntervalMs: number
 }
 
-/**
- * What is known of a call that waits: calls before it, and when its request is expected to be sent.
- */
+/** The forecast for a waiting call: calls before it, and when its request will probably be sent. */
 interface Forecast {
   position?: number
   etaMs?: number
 }
 
 /**
- * Sends calls for a client that takes tasks: a call that is not answered within two seconds goes on
- * as a task. A client that leaves before it is answered has cancelled the call.
+ * Sends calls for a client that supports tasks. If a call has no answer within two seconds, it
+ * continues as a task. If the client leaves before that, the call is cancelled.
  */
 export function sendAsTask(client: CallClient): SendCall {
   return async (path, parameters) => {
@@ -65,9 +63,8 @@ export function sendAsTask(client: CallClient): SendCall {
 }
 
 /**
- * Sends calls whose progress is reported each second until they are answered. A client that leaves
- * cancels the call, and so does a client that says so in a message of its own, as clients of
- * earlier revisions do.
+ * Sends calls and reports their progress each second until they end. If the client leaves, or sends
+ * a cancel notification (as clients of earlier revisions do), the call is cancelled.
  */
 export function sendWithProgress(
   client: CallClient,
@@ -81,7 +78,7 @@ export function sendWithProgress(
     await cancelIfLeft(client, callId)
     if (outcome.status !== 202 || callId === undefined) return outcome
     const reportWaiting = async (progress: Progress): Promise<void> => {
-      // Fails open: without Redis the call cannot be cancelled, and ends as it does.
+      // Fails open: without Redis, a notification cannot cancel the call, which then ends normally.
       await client.toolCalls.add(requestId, callId).catch(() => undefined)
       await report(progress)
     }
@@ -107,7 +104,7 @@ async function followCall(
     if (outcome.status !== 202) return outcome
     if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
     if (performance.now() >= drainsUntil) {
-      // The client gets an error that it may retry, while there is still a connection to answer on.
+      // The node is closing. The client gets a retryable error while its connection is still open.
       await client.cancel(callId)
       return await client.look(callId)
     }
@@ -117,7 +114,7 @@ async function followCall(
       await report(progressOf(forecast, reportedAt - startedAt))
     }
     const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(LOOK_AGAIN_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
-    // A client that leaves is noticed above.
+    // The abort only ends the pause. The loop checks above whether the client has left.
     await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
     if (client.left.aborted) continue
     const seen = await client.look(callId)
@@ -131,7 +128,7 @@ async function followCall(
   }
 }
 
-/** Of a call whose request is under way nobody knows the end: it has no total. */
+/** The progress of a call. If its request is in flight, the total is unknown. */
 function progressOf(forecast: Forecast, waitedMs: number): Progress {
   const { etaMs = 0 } = forecast
   const message = describeProgress(forecast)
@@ -139,7 +136,7 @@ function progressOf(forecast: Forecast, waitedMs: number): Progress {
   return etaMs > 0 ? { progress, total: inTenths(waitedMs + etaMs), message } : { progress, message }
 }
 
-/** Seconds with one digit after the point. */
+/** Seconds with one decimal. */
 const inTenths = (ms: number): number => Math.round(ms / 100) / 10
 
 /** Sends a batch, and reports how many of its calls have ended. */
@@ -148,7 +145,7 @@ export function sendBatchWithProgress(client: CallClient, report: (progress: Pro
     const total = [parameters.calls].flat().length
     let reported = 0
     return await client.sendForLines(path, parameters, async (lines) => {
-      // The last line is about all of them.
+      // The last line is a summary, not a call.
       const progress = Math.min(lines, total)
       if (progress === reported) return
       reported = progress
@@ -158,8 +155,8 @@ export function sendBatchWithProgress(client: CallClient, report: (progress: Pro
 }
 
 /**
- * Sends a call. If it goes on, its place in the queue is looked up: the answer that accepted it has
- * none.
+ * Sends a call. If it continues, its place in the queue is looked up, because the 202 answer does
+ * not have it.
  */
 async function sendForecast(
   client: CallClient,
@@ -169,22 +166,23 @@ async function sendForecast(
   const callId = callIdOf(outcome)
   if (outcome.status !== 202 || callId === undefined) return outcome
   const seen = await client.look(callId)
-  // It was accepted and goes on: were this its end, it would be charged and its answer lost.
+  // The look-up failed, but the call was accepted and continues. An error here would charge the
+  // call and lose its answer.
   return isUnseen(seen) ? outcome : seen
 }
 
 /**
- * Whether the look-up failed, and not the call: what a call ended with has the form of its own
- * route. The call's id is no sign, because Redis may be lost between the reading of the call and
- * the reading of its result.
+ * Whether the look-up failed, and not the call: the failure of a call has the form of the call
+ * route. The header with the call's id does not show it, because Redis may fail between the reading
+ * of the call and the reading of its result.
  */
 export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>): boolean {
   return status >= 500 && Object(JSON.parse(body)).status !== 'error'
 }
 
 /**
- * What a progress notification says besides its token: seconds waited, and expected until the
- * request is sent; or calls of a batch that have ended, and all of them.
+ * The numbers of a progress notification: seconds waited and seconds expected until the request is
+ * sent; or calls of a batch that have ended and all calls.
  */
 export interface Progress {
   progress: number
@@ -192,19 +190,19 @@ export interface Progress {
   message: string
 }
 
-/** @throws the reason for which the client left */
+/** @throws the reason why the client left */
 async function cancelIfLeft({ left, cancel }: CallClient, callId: string | undefined): Promise<void> {
   if (!left.aborted) return
   if (callId !== undefined) await cancel(callId)
   throw left.reason
 }
 
-/** The state of a call that waits or runs. */
+/** The task of a call that waits or runs. */
 export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<TaskState> {
   const callId = callIdOf(outcome) ?? ''
   const forecast = forecastOf(outcome)
   return {
-    // Without Redis it is still a task, and the client asks again.
+    // Without Redis the times are unknown, but it is still a task, and the client will ask again.
     ...times(callId, await client.find(callId).catch(() => undefined)),
     status: 'working',
     statusMessage: describeProgress(forecast),
@@ -212,7 +210,7 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
   }
 }
 
-/** The state of a call that has ended. */
+/** The task of a call that has ended. */
 export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
   return {
     ...times(call.id, call),

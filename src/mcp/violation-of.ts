@@ -2,11 +2,12 @@ import type { Validator } from 'typebox/schema'
 import type { Violation } from '../http/request/violation-words.ts'
 
 /**
- * What is wrong with the arguments of a tool, in the form in which the schemas of routes report it.
+ * The first violation in the arguments of a tool, in the form in which Ajv reports violations for
+ * routes.
  */
 export function violationOf(validator: Pick<Validator, 'Errors' | 'Schema'>, input: unknown): Violation {
   const [, errors] = validator.Errors(input)
-  // A member too many is reported twice; the first time without its schema.
+  // An unknown member is reported twice. The first report lacks the schema.
   const error = errors.find(({ keyword }) => keyword !== 'boolean')
   if (!error) return {}
   const params: Record<string, unknown> = error.params

@@ -1,42 +1,39 @@
 /**
- * Lines of calls with one code that an account gets in a second. Refused calls are free, so nothing
- * else bounds how much a caller writes into the log. A line for each answered call would be 34 GB a
- * day at 1,000 calls a second. Callers without an account share the lines of a single account.
+ * Lines that an account gets in a second for calls with one code. Refused calls are free, so
+ * nothing else limits how much a caller writes into the log. A line for each answered call would be
+ * 34 GB a day at 1,000 calls a second. Callers without an account share the lines of one account.
  */
 const ACCOUNT_LINES_MAX = 10
 
-/** The same for all accounts together, because accounts are free as well. */
+/** Lines of all accounts together in a second. They need a limit too, because accounts are free. */
 const LINES_MAX = 200
 
 const WINDOW_MS = 1_000
 
-/** The log of a process, as far as lines of calls need it. */
+/** The part of a process's log that lines of calls use. */
 interface LinesLog {
   info: (members: object, message: string) => void
 }
 
 export interface LinedCall {
   account: string | undefined
-  /** Of the call's error, or its status. */
+  /** The code of the call's error, or its status. */
   code: string
   message: string
-  /** How many calls the line is about, by their codes, if it is about several calls. */
+  /** If the line is about several calls: the number of calls by code. */
   codes?: Record<string, number>
 }
 
-/**
- * Calls of one account within a window, by their codes: calls with lines of their own, and calls
- * without.
- */
+/** The calls of one account within a window, by code: with a line, and without a line. */
 interface Calls {
   lines: Record<string, number>
   unwritten: Record<string, number>
 }
 
 /**
- * The log lines of calls, which are sampled. In each second the first calls of an account with each
- * code have lines, and one more line counts the rest by code. Metrics, usage and the call log in
- * Postgres have every call all the same.
+ * Writes the log lines of calls, which are sampled. In each second the first calls of an account
+ * with each code get a line, and one more line counts the others by code. Metrics, usage and the
+ * log of calls in Postgres still include every call.
  */
 export class CallLines {
   readonly #log: LinesLog
@@ -63,14 +60,14 @@ export class CallLines {
     else unwritten[code] = (unwritten[code] ?? 0) + 1
   }
 
-  /** Writes what the last window still has to say. */
+  /** Writes the counts that the last window still has. */
   close(): void {
     this.#endWindow()
   }
 
   /**
-   * The accounts with surplus calls get a line each, up to as many as all lines of a window; the
-   * others share a line.
+   * Writes a line for each account with calls that got no line, up to the number of lines of a
+   * window. The remaining accounts share a line.
    */
   #endWindow(): void {
     clearTimeout(this.#timer)

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 
 export const LOG_PAGE_MAX = 100
 
-/** What a list of calls is filtered by. */
+/** Filters of a list of calls. */
 export const CallLogQuery = Type.Object({
   from: Type.Optional(
     Type.String({ maxLength: 40, description: 'First moment, as 2026-11-26 (UTC) or 2026-11-26T09:30:00Z' }),
@@ -35,7 +35,7 @@ export const CallLogQuery = Type.Object({
 })
 export type CallLogQuery = Static<typeof CallLogQuery>
 
-/** @throws GatewayError VALIDATION_ERROR for a moment that is none */
+/** @throws GatewayError VALIDATION_ERROR if a text is not a time */
 export function readCallFilter(query: CallLogQuery): Omit<CallFilter, 'accountId' | 'teamId'> {
   const { api: slug, endpoint, code, key, mode, via, tool } = query
   return {
@@ -67,7 +67,7 @@ function readMoment(name: string, text: string | undefined): Date | undefined {
   })
 }
 
-/** `4xx` is 400 to 499. */
+/** The first and last status of a filter: `4xx` means 400 to 499. */
 function statusesOf(text: string): [first: number, last: number] {
   const hundred = Number(text[0]) * 100
   return text.endsWith('xx') ? [hundred, hundred + 99] : [Number(text), Number(text)]

@@ -8,27 +8,33 @@ import type { Log } from '../log.ts'
 import type { DroppedRows } from './dropped-rows.ts'
 import { cacheResult, type EndedCall, tenths } from './ended-call.ts'
 
-/** How often rows are written, milliseconds. A killed process loses the rows of so long. */
+/**
+ * How often rows are written, milliseconds. If the process is killed, it loses the rows of this
+ * time.
+ */
 const WRITE_EVERY_MS = 1_000
 
-/** Rows of one statement: about half a megabyte, whose JSON takes a few milliseconds. */
+/**
+ * Rows of one statement. They are about half a megabyte of JSON, which takes a few milliseconds to
+ * write.
+ */
 const BATCH_ROWS = 1_000
 
 /**
- * Rows that wait for Postgres, about 10 MB. Fails open: what comes on top is dropped and counted.
+ * Most rows that wait for Postgres, about 10 MB. Fails open: further rows are dropped and counted.
  */
 const WAITING_ROWS_MAX = 20_000
 
-/** How long the end of the process waits for the last rows, milliseconds. */
+/** How long a closing process waits for the last rows, milliseconds. */
 const CLOSE_MS_MAX = 1_000
 
-/** How often the size of a day is read, milliseconds. */
+/** How often the size of today's rows is read, milliseconds. */
 const SIZE_EVERY_MS = 60_000
 
 /** Length of the window in which refused calls of an account are counted, milliseconds. */
 const WINDOW_MS = 60_000
 
-/** SQLSTATE of a row that no partition takes. */
+/** SQLSTATE of a row for which there is no partition. */
 const NO_PARTITION = '23514'
 
 /** SQLSTATE of a lock that was not free in time. */
@@ -45,8 +51,8 @@ export interface CallLogDeps {
 }
 
 /**
- * The log of calls of one process, which users and operators read: one row for each call that
- * ended.
+ * Writes the log of calls of one process, which users and operators read. It has a row for each
+ * call that ended.
  */
 export class CallLogWriter {
   readonly #deps: CallLogDeps
@@ -62,8 +68,8 @@ export class CallLogWriter {
   }
 
   /**
-   * Keeps a row for the next writing; a call of nobody has no row. Never throws, and never waits
-   * for Postgres.
+   * Keeps a row until the next write. A call without an account has no row. Never throws, and never
+   * waits for Postgres.
    */
   write(call: EndedCall): void {
     const { days, dropped, now } = this.#deps
@@ -78,7 +84,7 @@ export class CallLogWriter {
     }
   }
 
-  /** Writes what waits, for at most a second. */
+  /** Writes the waiting rows; takes at most a second. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -97,7 +103,7 @@ export class CallLogWriter {
     })
   }
 
-  /** One statement at a time. Never rejects. */
+  /** Writes all waiting rows, one statement after the other. Never rejects. */
   async #writeAll(): Promise<void> {
     this.#writing ??= this.#writeBatches().finally(() => {
       this.#writing = undefined
@@ -115,14 +121,14 @@ export class CallLogWriter {
         this.#rows.splice(0, batch.length)
       }
     } catch (error) {
-      // Postgres is away or slow: the rows stay. Its pool has logged why.
+      // Postgres is away or slow, so the rows wait. The pool has logged the reason.
       log.debug({ err: error, rows: this.#rows.length }, 'failed to write the log of calls; the rows wait')
     }
   }
 
   /**
-   * @returns false if Postgres refuses the rows for good
-   * @throws if Postgres takes none now
+   * @returns false if Postgres will never accept the rows
+   * @throws if Postgres cannot accept rows now
    */
   async #insert(db: Db, batch: NewCallRow[]): Promise<boolean> {
     const { log } = this.#deps
@@ -146,7 +152,8 @@ export class CallLogWriter {
 }
 
 /**
- * Opens the log of calls of a process, with a connection to Postgres that nothing else waits for.
+ * Opens the log of calls of a process, with its own connection to Postgres, so that nothing waits
+ * for it.
  */
 export function openCallLog(
   { databaseUrl, callLog }: Pick<Config, 'databaseUrl' | 'callLog'>,
@@ -156,7 +163,10 @@ export function openCallLog(
   return new CallLogWriter({ ...deps, ...callLog, db })
 }
 
-/** Counts the refused calls of each account in a minute: callers pay nothing for them. */
+/**
+ * Counts the refused calls of each account in a minute. Such calls are free, so their rows are
+ * limited.
+ */
 class RefusalWindow {
   #counts = new Map<string, number>()
   #endsAt = 0
@@ -173,13 +183,15 @@ class RefusalWindow {
   }
 }
 
-/** Parts of a day's share of CALL_LOG_MEGABYTES, up to which rows of a kind are kept. */
+/**
+ * How much of a day's quota of CALL_LOG_MEGABYTES may be used before rows of each kind are dropped.
+ */
 const SHARES = { free: 0.5, charged: 1, failed: 1.2 }
 
 /**
- * What a day may still take. Free calls (refused calls and test calls) leave half of a day's share
- * to calls that accounts pay for, because accounts cost nothing either. From a whole share on, only
- * failures of admitted calls have rows.
+ * How many rows the day may still take. Free calls (refused calls and test calls) use at most half
+ * of a day's quota, so that they leave room for charged calls. Accounts are free too, so an
+ * attacker could make many. Once the whole quota is used, only failures of admitted calls get rows.
  */
 class DayRoom {
   readonly #deps: CallLogDeps
@@ -213,8 +225,8 @@ class DayRoom {
 }
 
 /**
- * Words and spans of time (`1.2 s`) alone: what a message quotes may come from the upstream's
- * answer, and hold a value of the caller's.
+ * A cause that may be stored: words and times (`1.2 s`) only. A message that quotes something may
+ * quote the upstream's answer, which may contain a value of the caller.
  */
 const CAUSE = /^(?=.{1,120}$)([\w:,/ -]|\d\.\d(?= s(,|$)))+$/
 
@@ -243,7 +255,7 @@ function toRow(call: EndedCall): Omit<NewCallRow, 'account_id' | 'mode' | 'at'> 
   }
 }
 
-/** `call_` and `req_` stand before the 32 digits of a UUID. */
+/** The UUID of an id: `call_` and `req_` stand before its 32 digits. */
 function uuidOf(id: string): string {
   return id.slice(id.indexOf('_') + 1)
 }

@@ -1,12 +1,16 @@
 import type { Counter } from 'prom-client'
 
 /**
- * Why an ended call has no row in the log of calls: Postgres was slow or away, the day's part of
- * CALL_LOG_MEGABYTES is used up, or the account had too many refused calls in a minute.
+ * Why an ended call has no row in the log of calls: Postgres was slow or away (`postgres`), the
+ * day's quota of CALL_LOG_MEGABYTES is used up (`size`), or the account had too many refused calls
+ * in a minute (`account`).
  */
 export type DropReason = 'postgres' | 'size' | 'account'
 
-/** Rows that were dropped for one reason, until nothing was dropped for it for five minutes. */
+/**
+ * Rows that were dropped for one reason. The count starts again after five minutes without a
+ * dropped row.
+ */
 export interface DroppedLately {
   reason: DropReason
   rows: number
@@ -14,10 +18,10 @@ export interface DroppedLately {
   lastAt: number
 }
 
-/** After so long without a dropped row the count begins anew, milliseconds. */
+/** If no row was dropped for so long, the count starts again, milliseconds. */
 const QUIET_MS = 300_000
 
-/** Counts the rows of the call log that this process dropped, for metrics and its heartbeat. */
+/** Counts the rows that this process dropped, for its metrics and its heartbeat. */
 export class DroppedRows {
   readonly #counter: Pick<Counter<'reason'>, 'inc'>
   readonly #now: () => number

@@ -7,41 +7,47 @@ import type { Metrics } from './metrics.ts'
 import type { MinuteStats } from './minute-stats.ts'
 import { traceIdOf } from './tracing.ts'
 
-/** How a call came; not known of an asynchronous call of a version that does not say it. */
+/**
+ * How a call reached the gateway; absent for asynchronous calls of a version that does not record
+ * it.
+ */
 type Origin = { [member in keyof CallOrigin]?: CallOrigin[member] | undefined }
 
 /**
- * A call that has ended: metrics, counts per minute, trace, log line and row are made of this
- * value. It never has parameters or bodies, nor an address.
+ * A call that has ended. Its metrics, counts, trace, log line and row are made from this value. It
+ * never contains parameters, bodies or addresses.
  */
 export interface EndedCall extends Origin {
-  /** `call_…`; absent for a call that was refused before it had an id. */
+  /** `call_…`; absent if the call was refused before it got an id. */
   id?: string | undefined
-  /** Undefined for a call whose credential is not known, as `mode`: such a call has no row. */
+  /** Undefined if the credential is unknown, like `mode`. Such a call gets no row. */
   accountId: string | undefined
   keyId?: string | undefined
   mode: CallJob['mode'] | undefined
-  /** Of the catalog, or `-`. */
+  /** The slug, or `-` if the catalog does not have the API. */
   slug: string
-  /** Of the catalog. */
+  /** The endpoint, if the catalog has it. */
   endpoint?: string | undefined
   status: number
-  /** Absent for a success. */
+  /** Absent for success. */
   code?: ErrorCode | undefined
   /** Why the upstream failed, in words of `failure-words.ts`. */
   cause?: string | undefined
-  /** Absent if no worker ran it. */
+  /** Absent if no worker ran the call. */
   times?: CallTimes | undefined
-  /** How far its requests got; absent if no worker ran it. */
+  /** How far the requests of the call got; absent if no worker ran the call. */
   reach?: Reach | undefined
-  /** From request to answer; of an asynchronous call from its limits to its end. Milliseconds. */
+  /**
+   * Milliseconds from request to answer. For an asynchronous call: from the check of its limits to
+   * its end.
+   */
   totalMs: number
   /** The header `Cache-Status`. */
   cacheStatus?: string | undefined
   bytes?: number | undefined
   /**
-   * Plan of an account whose call was refused before it was queued. Such a call is free, so its
-   * rows are bounded.
+   * Set if the call was refused before it was queued: the plan of its account. Such a call is free,
+   * so the number of its rows is limited.
    */
   refusedByPlan?: Pick<PlanLimits, 'perMinute'> | undefined
   traceparent?: string | undefined
@@ -59,7 +65,7 @@ export function lineOf(call: EndedCall): Record<string, unknown> {
     upstreamMs: times && tenths(times.upstreamMs),
     attempts: times?.attempts,
     cache: cacheStatus,
-    // As OpenTelemetry names it in logs.
+    // The name that OpenTelemetry uses in logs.
     trace_id: traceparent && traceIdOf(traceparent),
   }
 }
@@ -69,14 +75,14 @@ export function tenths(ms: number): number {
 }
 
 /**
- * How long ended calls are gathered before they are counted, milliseconds, and how many at most.
+ * How long ended calls are collected before they are counted, milliseconds, and how many at most.
  */
 const GATHER_MS = 100
 const GATHERED_MAX = 64
 
 /**
- * Counts the calls that an API node answered, many one after the other: together they cost a third
- * of what they cost alone.
+ * Counts the calls that an API node answered, in batches. Counting them together costs a third of
+ * counting each alone.
  */
 export class EndedCalls {
   readonly #metrics: Metrics
@@ -90,7 +96,9 @@ export class EndedCalls {
     metrics.beforeRead(() => this.flush())
   }
 
-  /** `isEndedByWorker`: an asynchronous call, which its worker counts when it ends it. */
+  /**
+   * @param isEndedByWorker whether its worker counts it when it ends, because it is asynchronous
+   */
   add(call: EndedCall, { isEndedByWorker }: { isEndedByWorker: boolean }): void {
     this.#calls.push({ call, isEndedByWorker })
     if (this.#calls.length >= GATHERED_MAX) this.flush()
@@ -112,13 +120,13 @@ export class EndedCalls {
 }
 
 /**
- * Counts a call in the metrics of its process and in the minutes of the fleet, once, in the process
- * that ended it.
+ * Counts a call in the metrics of this process and in the minutes of the fleet. Each call is
+ * counted once, in the process that ended it.
  */
 export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: MinuteStats }, call: EndedCall): void {
   const { slug, mode, status, code = 'OK', times, cacheStatus } = call
   metrics.calls.inc({ slug, mode: mode ?? '-', status, code })
-  // What test keys do says nothing of the service's load at its upstreams.
+  // Test calls do not reach the upstreams, so they say nothing about the load there.
   if (mode === 'test') return
   minutes.add(call)
   if (!times) return
@@ -129,16 +137,16 @@ export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: Min
 }
 
 /**
- * Whether its time at the upstream says how fast the upstream is: neither a stored answer nor a
- * failed connection is a fast upstream.
+ * Whether the time of a call says how fast the upstream is. It does not for a stored answer or a
+ * failed connection.
  */
 export function tookTimeOfUpstream({ times, reach }: Pick<EndedCall, 'times' | 'reach'>): boolean {
   return times !== undefined && times.attempts > 0 && reach !== undefined && hasReached(reach, 'sent')
 }
 
 /**
- * `ttl` is there if a stored answer was served. Below 0 the answer was stale, even if no request
- * was sent for the call.
+ * The cache result in a `Cache-Status` header. `ttl` is present if a stored answer was served. If
+ * it is negative, the answer was stale, even if no request was sent for the call.
  */
 export function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
   if (cacheStatus.includes('; ttl=-')) return 'stale'

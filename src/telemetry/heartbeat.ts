@@ -10,13 +10,13 @@ import { digestOfAll, type KnownApis, publishApis } from './known-apis.ts'
 
 const BEAT_MS = 2_000
 
-/** How many beats pass until the list of APIs is said again. */
+/** After this number of heartbeats the list of APIs is written again. */
 const APIS_EVERY_BEATS = 30
 
-/** Errors of documents that a heartbeat carries. */
+/** Most errors of documents in a heartbeat. */
 const REFUSED_MAX = 3
 
-/** A process that was not heard of for so long is gone, milliseconds. */
+/** A process without a heartbeat for so long counts as dead, milliseconds. */
 const ALIVE_MS = 7_000
 
 const writeBeat = loadScript(new URL('./lua/write-beat.lua', import.meta.url))
@@ -25,32 +25,33 @@ export interface HeartbeatDeps {
   redis: RedisConnection
   kind: string
   inFlight: () => number
-  /** Slugs of the upstreams that a worker serves; absent: all. */
+  /** Slugs of the upstreams that the worker serves; absent: all. */
   serves?: string[] | undefined
-  /** What the process has loaded. */
+  /** The APIs that the process has loaded. */
   apis: () => KnownApis
-  /** Errors of documents that it did not load, a line each. */
+  /** Errors of documents that the process did not load, one line each. */
   refused: () => readonly string[]
   droppedRows: Pick<DroppedRows, 'lately'>
   /**
-   * Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch.
+   * The time of Redis, so that machines with different clocks agree on who is alive. Milliseconds
+   * since the epoch.
    */
   now: () => number
   log: Log
 }
 
 export interface Heartbeat {
-  /** Share of time the event loop was busy up to the last beat, 0 to 1. */
+  /** Share of time in which the event loop was busy before the last heartbeat, 0 to 1. */
   busy: () => number
-  /** Says at once that the process ends. */
+  /** Reports at once that the process is closing. */
   drain: () => void
   close: () => Promise<void>
 }
 
-/** A process that is alive, with its load. */
+/** A living process with its load. */
 export interface ProcessBeat {
   id: string
-  /** web, worker, probe, ops. */
+  /** The kind: web, worker, probe or ops. */
   kind: string
   host: string
   pid: number
@@ -58,31 +59,36 @@ export interface ProcessBeat {
   startedAt: number
   at: number
   /**
-   * Share of time the event loop was busy, 0 to 1, and its 99th percentile of delay, milliseconds.
+   * Share of time in which the event loop was busy, 0 to 1, and the 99th percentile of its delay,
+   * milliseconds.
    */
   busy: number
   lagMs: number
   memoryBytes: number
-  /** Calls waiting for replies, or jobs under way. */
+  /** Calls that wait for replies (web), or running jobs (worker). */
   inFlight: number
-  /** The process is ending: it finishes the work it has. */
+  /** Whether the process is closing. It still finishes its work. */
   isDraining: boolean
-  /** Slugs of the upstreams that a worker serves; absent: all. */
+  /** Slugs of the upstreams that the worker serves; absent: all. */
   serves?: string[]
   /**
-   * Digest of the list of the APIs that it has loaded; absent from processes of an earlier version.
+   * Digest of the list of loaded APIs; absent for processes of an earlier version.
    * @until 0.4.0
    */
   apis?: string
-  /** The first errors of changed documents that it did not load; absent: there are none. */
+  /**
+   * The first errors of changed documents that the process did not load; absent if there are none.
+   */
   refused?: string[]
-  /** Calls that have no row in the log of calls; absent: none lately. */
+  /** Calls without a row in the log of calls; absent if there were none lately. */
   dropped?: DroppedLately[]
-  /** Its calls travel in lanes; absent from processes of an earlier version. @until 0.4.0 */
+  /**
+   * Whether the calls of the process travel in lanes; absent for an earlier version. @until 0.4.0
+   */
   hasLanes?: true
 }
 
-/** Says each two seconds that this process lives and how busy it is. */
+/** Reports every two seconds that this process is alive and how busy it is. */
 export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const { redis, kind, inFlight, serves, apis, refused, droppedRows, now: redisNow, log } = deps
   let apisDigest: string | undefined
@@ -105,7 +111,7 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
       kind,
       host: hostname(),
       pid: process.pid,
-      // Redis' time is not known yet when the process starts.
+      // The time of Redis is not known yet when the process starts.
       startedAt: Math.round(redisNow() - (performance.now() - started)),
       at: redisNow(),
       busy,
@@ -129,7 +135,7 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
       .run(redis, [keys.processes], [id, JSON.stringify(beat)])
       .catch((error) => log.debug({ err: error }, 'failed to write the heartbeat'))
   }
-  // A Redis that lost its memory has no list.
+  // If Redis lost its memory, the list must be written again.
   const onReady = () => {
     beats = 0
     beat()
@@ -161,8 +167,8 @@ function firstOf(refused: readonly string[]): Pick<ProcessBeat, 'refused'> {
 }
 
 /**
- * The processes that are alive; processes that went are forgotten when Redis takes writes. `now` is
- * Redis' time.
+ * The living processes. Heartbeats of dead processes are deleted if Redis accepts writes.
+ * @param now the time of Redis
  */
 export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {
   const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))

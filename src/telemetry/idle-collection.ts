@@ -5,26 +5,26 @@ import type { Log } from '../log.ts'
 const LOOK_EVERY_MS = 10_000
 
 /**
- * A process whose event loop is busy for less than this part of the time is idle: a pause delays
- * hardly a call.
+ * If the event loop of a process is busy for less than this part of the time, the process is idle,
+ * and a pause delays hardly any call.
  */
 const IDLE_PART = 0.05
 
 /**
- * Looks in a row at which the process must be idle before it collects, because a full collection
- * also drops compiled code, which busy times need.
+ * Checks in a row that must find the process idle before it collects. A full collection also drops
+ * compiled code, which the process needs when it is busy.
  */
 const IDLE_LOOKS_MIN = 3
 
-/** Memory is collected when it grew by so much since the last time. */
+/** Garbage is collected if memory has grown by this factor since the last collection. */
 const GROWTH = 1.3
 
 /**
- * Gives memory back after a burst. V8 collects garbage while memory is allocated: a process that
- * becomes idle after many large bodies would keep them for as long as it stays so. An idle process
- * that has grown collects once.
+ * Frees memory after a burst. V8 collects garbage only while memory is allocated, so a process that
+ * becomes idle after many large bodies would keep them as long as it is idle. An idle process that
+ * has grown therefore collects once.
  *
- * @returns how to stop
+ * @returns stops the checks
  */
 export function collectWhenIdle(log: Log): () => void {
   let last = performance.eventLoopUtilization()
@@ -37,7 +37,7 @@ export function collectWhenIdle(log: Log): () => void {
     const bytes = process.memoryUsage.rss()
     idleLooks = utilization > IDLE_PART ? 0 : idleLooks + 1
     if (idleLooks < IDLE_LOOKS_MIN || bytes < collectedBytes * GROWTH) return
-    // Set first, so that a collection that fails is not repeated before memory has grown further.
+    // Set first, so that a failed collection is repeated only after memory has grown further.
     collectedBytes = bytes
     collectGarbage().then(
       () => {
@@ -52,8 +52,8 @@ export function collectWhenIdle(log: Log): () => void {
 }
 
 /**
- * Collects all garbage and gives free pages back to the system; tens of milliseconds. Node has no
- * other way to ask for it.
+ * Collects all garbage and returns free pages to the system. This takes tens of milliseconds. Node
+ * has no other interface for it.
  */
 export async function collectGarbage(): Promise<void> {
   const session = new Session()

@@ -5,34 +5,37 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
 /**
- * The APIs that a process has loaded: by slug the digest of the document, empty for an upstream of
- * this project.
+ * The APIs that a process has loaded: the digest of the document by slug; empty for a built-in
+ * upstream.
  */
 export type KnownApis = Readonly<Record<string, string>>
 
-/** Life of a list in Redis, seconds; its processes say it again long before that. */
+/** Lifetime of a list in Redis, seconds. Processes write their list again long before its end. */
 const LIFE_SECONDS = 600
 
 export function knownApis(catalog: Catalog): KnownApis {
   return Object.fromEntries([...catalog.values()].map((api) => [api.slug, digestOf(api)]))
 }
 
-/** Names what an API was read from: processes that differ in it have loaded different documents. */
+/**
+ * The digest of an API's document. Processes with different digests have loaded different
+ * documents.
+ */
 export function digestOf({ upstream }: { upstream: Pick<Upstream, 'own'> }): string {
   return upstream.own?.digest ?? ''
 }
 
-/** Names a whole list: heartbeats carry it, because the list itself may be long. */
+/** The digest of a whole list. Heartbeats carry the digest, because the list may be long. */
 export function digestOfAll(apis: KnownApis): string {
   return createHash('sha256').update(JSON.stringify(apis)).digest('hex').slice(0, 12)
 }
 
-/** Says what a list holds. Fails open: a list that nobody can read counts as holding every API. */
+/** Writes a list to Redis. Fails open: an unreadable list counts as having every API. */
 export async function publishApis(redis: RedisConnection, apis: KnownApis): Promise<void> {
   await redis.set(keys.apis(digestOfAll(apis)), JSON.stringify(apis), 'EX', LIFE_SECONDS)
 }
 
-/** The lists of processes by their digests; each is read once. */
+/** The lists of processes by digest. Each list is read once. */
 export class ApiLists {
   readonly #redis: RedisConnection
   readonly #lists = new Map<string, KnownApis>()
@@ -42,7 +45,7 @@ export class ApiLists {
   }
 
   /**
-   * Reads lists that this process has not read, and forgets lists that no process has.
+   * Reads lists that this process has not read yet, and forgets lists that no process has any more.
    *
    * @throws what Redis throws
    */
@@ -59,7 +62,9 @@ export class ApiLists {
   }
 
   /**
-   * Undefined for a process of an earlier version, and while the list cannot be read. @until 0.4.0
+   * The list with a digest. Undefined for a process of an earlier version, and while the list
+   * cannot be read.
+   * @until 0.4.0
    */
   of(digest: string | undefined): KnownApis | undefined {
     return digest === undefined ? undefined : this.#lists.get(digest)

@@ -74,12 +74,12 @@ export function toLoggedCall(row: ListedCallRow): LoggedCallAnswer {
   }
 }
 
-/** Ids of calls and requests are UUIDs without hyphens behind their kind. */
+/** Adds the kind to an id and removes the hyphens of its UUID. */
 function prefixed(kind: 'call' | 'req', uuid: string): string {
   return `${kind}_${uuid.replaceAll('-', '')}`
 }
 
-/** Which kind an id is, and the UUID in it; undefined for a text that is no id of either kind. */
+/** The kind of an id and its UUID; undefined if the text is not an id of a call or a request. */
 export function parseLoggedId(id: string): { kind: 'call' | 'req'; uuid: string } | undefined {
   const match = /^(call|req)_([0-9a-f]{32})$/.exec(id.trim().toLowerCase())
   return match ? { kind: match[1] === 'call' ? 'call' : 'req', uuid: match[2] ?? '' } : undefined
@@ -89,7 +89,7 @@ export function cursorOf({ at, id }: CallPosition): string {
   return `${at}_${id}`
 }
 
-/** As operators see a call: whose it is. */
+/** A call with its account, as operators see it. */
 export const AccountedCallAnswer = Type.Object({
   ...LoggedCallAnswer.properties,
   account: Type.Object({ id: Type.String(), email: nullable(Type.String({ description: 'Null: it is gone' })) }),

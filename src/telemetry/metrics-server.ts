@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import { createServer } from '../node-http.ts'
 import type { Readiness } from './readiness.ts'
 
-/** Milliseconds. */
+/** Longest time of a request, milliseconds. */
 const REQUEST_MS_MAX = 10_000
 
 export interface MetricsServerDeps {
@@ -15,10 +15,10 @@ export interface MetricsServerDeps {
 }
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing if it is
- * 0.
+ * Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT. If METRICS_PORT is
+ * 0, it serves nothing.
  *
- * @returns how to stop
+ * @returns stops the server
  */
 export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps): Promise<() => void> {
   if (http.metricsPort === 0) return () => undefined
@@ -33,7 +33,7 @@ export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps
       },
     )
   })
-  // Requests here have no body and are short.
+  // Requests here are short and have no body.
   server.requestTimeout = REQUEST_MS_MAX
   server.headersTimeout = REQUEST_MS_MAX
   const { metricsHost: host, metricsPort: port } = http

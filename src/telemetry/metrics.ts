@@ -11,15 +11,15 @@ export const { version: VERSION }: { version: string } = JSON.parse(
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
- * Gauges of prom-client that end in `_total`, which Prometheus keeps for counters. Each is the sum
- * of the gauge without the ending, which stays.
+ * Gauges of prom-client that end in `_total`, a suffix that Prometheus reserves for counters. They
+ * are removed; each is the sum of the gauge without the suffix, which stays.
  */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
 /**
  * Processor time, memory, garbage collection and event-loop lag of this process. They are made
- * once, because prom-client never ends what measures them: an observer of garbage collections, and
- * a timer that runs 100 times a second. Both would keep the registry of a gateway that is closed.
+ * once, because prom-client never stops its observer of garbage collections and a timer that runs
+ * 100 times a second. Both would keep the registry of a closed gateway in memory.
  */
 const processMetrics = memoize(
   () => '',
@@ -32,14 +32,14 @@ const processMetrics = memoize(
 )
 
 /**
- * What one process measures. Labels hold names of the catalog and codes of the error table, never
- * what callers sent.
+ * The metrics of one process. Labels contain names of the catalog and codes of the error table,
+ * never text from callers.
  */
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Metrics of one process, event-loop lag and memory included. `process` names its kind, `inFlight`
- * and `busy` are its load now.
+ * Creates the metrics of one process, including event-loop lag and memory. `process` is its kind;
+ * `inFlight` and `busy` return its present load.
  */
 export function createMetrics(process: string, { inFlight, busy }: { inFlight: () => number; busy: () => number }) {
   const registry = Registry.merge([processMetrics()])
@@ -51,7 +51,7 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
   })
   return {
     registry,
-    /** Calls `prepare` whenever the figures of calls are about to be read. */
+    /** Calls `prepare` before the metrics of calls are read. */
     beforeRead: (prepare: () => void) => void beforeRead.push(prepare),
     ...callMetrics,
     buildInfo: new Gauge({
@@ -125,7 +125,7 @@ function createCallMetrics(registry: Registry, collect: () => void) {
   }
 }
 
-/** Gauges of the whole fleet, shown by the operator console alone so that they are there once. */
+/** Gauges of the whole fleet. Only the operator console exports them, so that each exists once. */
 export function createFleetMetrics(registry: Registry) {
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] })

@@ -4,7 +4,7 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { type EndedCall, tookTimeOfUpstream } from './ended-call.ts'
 
-/** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
+/** Upper bounds of the time buckets, milliseconds. A last bucket holds longer times. */
 const TIME_BOUNDS_MS = [
   5, 10, 20, 50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_500, 10_000, 15_000, 30_000,
 ]
@@ -14,60 +14,62 @@ const FLUSH_MS = 1_000
 const ACCOUNTS_KEPT_SECONDS = 7_200
 
 /**
- * Calls are counted by slots of this length, so that "the last minute" can be any sixty seconds.
- * Milliseconds.
+ * Length of the slots by which calls are counted, milliseconds. They are short, so that "the last
+ * minute" can be any sixty seconds.
  */
 export const SLOT_MS = 10_000
 const SLOTS_KEPT_SECONDS = 3_900
 
-/** The same counts in coarse steps, for the chart of a day. Milliseconds. */
+/** Length of the coarse steps for the chart of a day, milliseconds. */
 export const QUARTER_MS = 900_000
 const QUARTERS_KEPT_SECONDS = 90_000
 
 /**
- * How often a process adds its counts to the quarter of an hour. A process that dies loses so much
- * of that chart.
+ * How often a process adds its counts to the quarter of an hour, milliseconds. A process that dies
+ * loses the counts of this time from the chart of the day.
  */
 const QUARTER_FLUSH_MS = 30_000
 
-/** Fields that one process keeps while Redis is away; beyond them nothing is added. */
+/**
+ * Most fields that one process keeps while Redis is away. Beyond it, new fields are not counted.
+ */
 const FIELDS_MAX = 20_000
 
 /**
- * Accounts that one process adds to a minute each second, and that a minute keeps; accounts with
- * most calls come first.
+ * Accounts that one process adds to a minute in each second, and accounts that a minute keeps.
+ * Accounts with the most calls are preferred.
  */
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
 
-/** Most fields that a command adds to. Redis serves nobody else while the command runs. */
+/** Most fields that one command changes, because Redis serves nobody else meanwhile. */
 const ADDED_TOGETHER_MAX = 500
 
 const addCounts = loadScript(new URL('./lua/add-counts.lua', import.meta.url))
 
 /**
- * Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket`
- * (upstream).
+ * Counts by field: `c|slug|code` (calls), `a|account|status` (accounts), `q|slug|bucket` (time in
+ * the queue), `u|slug|bucket` (time at the upstream).
  */
 type Fields = Map<string, number>
 
 /**
- * Counts the calls of all API nodes for the console: kept in memory and added to Redis each second,
- * off the path of any call. A process that dies loses what it has not written yet, at most a
- * second.
+ * Counts the calls of all API nodes for the console. The counts stay in memory and are added to
+ * Redis each second, so no call waits for them. A process that dies loses at most the counts of the
+ * last second.
  */
 export class MinuteStats {
   readonly #redis: RedisConnection
   readonly #now: () => number
   readonly #log: Log
-  /** By slot. */
+  /** Counts by slot. */
   #counts = new Map<number, Fields>()
-  /** By quarter of an hour. */
+  /** Counts by quarter of an hour. */
   #quarters = new Map<number, Fields>()
   #quartersAt = performance.now()
   #timer: NodeJS.Timeout | undefined
 
-  /** `now` is Redis' time: the nodes of a fleet count into the same slots. */
+  /** @param now the time of Redis, so that all nodes count into the same slots */
   constructor({ redis, now, log }: { redis: RedisConnection; now: () => number; log: Log }) {
     this.#redis = redis
     this.#now = now
@@ -84,7 +86,7 @@ export class MinuteStats {
     await this.flush()
   }
 
-  /** Counts a call for the slot in which it ended. */
+  /** Counts a call in the slot in which it ended. */
   add(call: Omit<EndedCall, 'mode' | 'totalMs'>): void {
     const { slug, code, accountId, status, times } = call
     const counts = fieldsOf(this.#counts, Math.floor(this.#now() / SLOT_MS))
@@ -95,7 +97,7 @@ export class MinuteStats {
     if (tookTimeOfUpstream(call)) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
   }
 
-  /** Adds what was counted to Redis, and tries again later what Redis does not take. */
+  /** Adds the counts to Redis. Counts that Redis does not accept are kept for the next try. */
   async flush(): Promise<void> {
     if (this.#redis.status !== 'ready') return
     const flushed = this.#counts
@@ -133,7 +135,7 @@ export class MinuteStats {
     return [...refusedCalls, ...refusedAccounts]
   }
 
-  /** @returns what Redis refused */
+  /** @returns the counts that Redis refused */
   async #write(key: string, { counts, seconds }: { counts: FieldCounts; seconds: number }): Promise<FieldCounts> {
     const refused: FieldCounts = []
     for (let from = 0; from < counts.length; from += ADDED_TOGETHER_MAX) {
@@ -151,7 +153,7 @@ export class MinuteStats {
   }
 }
 
-/** Fields with what is added to each. */
+/** Fields with the number to add to each. */
 type FieldCounts = [field: string, count: number][]
 
 const isAccount = (field: string): boolean => field.startsWith('a|')
@@ -162,7 +164,7 @@ function fieldsOf(counts: Map<number, Fields>, at: number): Fields {
   return fields
 }
 
-/** Adds counts to the counts of a slot or quarter that are still to be written. */
+/** Adds counts to the counts of a slot or quarter that still have to be written. */
 function keep(all: Map<number, Fields>, at: number, counts: FieldCounts): void {
   if (counts.length === 0) return
   const fields = fieldsOf(all, at)
@@ -179,24 +181,24 @@ function timeBucketOf(ms: number): number {
   return index < 0 ? TIME_BOUNDS_MS.length : index
 }
 
-/** Calls of a while over the whole fleet. */
+/** Calls of the whole fleet in one period. */
 export interface Counts {
   /** Start, milliseconds since the epoch. */
   at: number
   /** Calls by `slug|code`. */
   calls: Map<string, number>
-  /** Calls per time bucket, by slug. */
+  /** Number of calls in each time bucket, by slug. */
   queue: Map<string, number[]>
   upstream: Map<string, number[]>
 }
 
 /** One minute of the whole fleet. */
 export interface Minute extends Counts {
-  /** Calls by account and status of the answer; of the accounts with most calls alone. */
+  /** Calls by account and status. Only the accounts with the most calls are included. */
   accounts: { id: string; status: number; count: number }[]
 }
 
-/** Reads the accounts with most calls of the minute that holds an instant. */
+/** Reads the accounts with the most calls in the minute that contains a time. */
 export async function readAccounts(redis: RedisConnection, epochMs: number): Promise<Minute['accounts']> {
   const texts = await redis.zrange(keys.minuteAccounts(Math.floor(epochMs / MINUTE_MS)), '0', '-1', 'WITHSCORES')
   const accounts: Minute['accounts'] = []
@@ -207,13 +209,13 @@ export async function readAccounts(redis: RedisConnection, epochMs: number): Pro
   return accounts
 }
 
-/** Reads the slot of ten seconds that holds an instant. */
+/** Reads the slot of ten seconds that contains a time. */
 export async function readSlot(redis: RedisConnection, epochMs: number): Promise<Counts> {
   const slot = Math.floor(epochMs / SLOT_MS)
   return parseCounts(slot * SLOT_MS, await redis.hgetall(keys.slotStats(slot)))
 }
 
-/** Reads the quarter of an hour that holds an instant. */
+/** Reads the quarter of an hour that contains a time. */
 export async function readQuarter(redis: RedisConnection, epochMs: number): Promise<Counts> {
   const quarter = Math.floor(epochMs / QUARTER_MS)
   return parseCounts(quarter * QUARTER_MS, await redis.hgetall(keys.quarterStats(quarter)))
@@ -229,7 +231,7 @@ function parseCounts(at: number, hash: Record<string, string>): Counts {
   return counts
 }
 
-/** The calls of several slots as the calls of one period. */
+/** Adds up several slots. */
 export function sumOfCounts(at: number, all: Counts[]): Counts {
   const sum = emptyCounts(at)
   for (const { calls, queue, upstream } of all) {
@@ -261,8 +263,8 @@ export function emptyHistogram(): number[] {
 }
 
 /**
- * A quantile of a histogram over `TIME_BOUNDS_MS`, taken evenly within its bucket; undefined when
- * it is empty.
+ * A quantile of a histogram over `TIME_BOUNDS_MS`, interpolated within its bucket; undefined for an
+ * empty histogram.
  */
 export function quantile(histogram: number[], share: number): number | undefined {
   const total = histogram.reduce((sum, count) => sum + count, 0)

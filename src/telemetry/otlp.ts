@@ -37,15 +37,17 @@ const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.40.0'
 interface OtlpOptions {
   process: string
   traceRatio: number
-  /** At which callers reach the gateway. */
+  /** The address at which callers reach the gateway. */
   baseUrl: string
   log: Log
 }
 
-/** At least so long between two warnings that spans are lost, milliseconds. */
+/** Shortest time between two warnings about lost spans, milliseconds. */
 const WARN_MS = 60_000
 
-/** A collector that does not answer fails each second: the log says it once a minute. */
+/**
+ * Logs a failure to send at most once a minute, because an unreachable collector fails each second.
+ */
 function warnOnce(log: Log): (error: unknown) => void {
   let warnedAt = Number.NEGATIVE_INFINITY
   return (error) => {
@@ -58,9 +60,10 @@ function warnOnce(log: Log): (error: unknown) => void {
 const propagator = new W3CTraceContextPropagator()
 
 /**
- * Sends spans by OTLP over HTTP. The libraries read their `OTEL_` variables themselves: address,
- * headers, timeout and compression of the exporter, and the attributes of the resource. `process`
- * names the kind of process, `traceRatio` the share of traces that are sent.
+ * Sends spans by OTLP over HTTP. The libraries read their own `OTEL_` variables: address, headers,
+ * timeout and compression of the exporter, and the attributes of the resource.
+ * @param options.process the kind of process
+ * @param options.traceRatio the share of traces that are sent
  */
 export function openOtlpTracing({ process, traceRatio, baseUrl, log }: OtlpOptions): Tracing {
   setGlobalErrorHandler(warnOnce(log))
@@ -71,9 +74,9 @@ export function openOtlpTracing({ process, traceRatio, baseUrl, log }: OtlpOptio
     'service.instance.id': randomUUID(),
   })
   const provider = new TracerProvider({
-    // If both name an attribute, the environment wins.
+    // If both have an attribute, the environment wins.
     resource: defaultResource().merge(named).merge(fromEnvironment),
-    // A worker's spans follow the decision of the API node, which travels with the call.
+    // Workers follow the sampling decision of the API node, which is part of the job.
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(traceRatio) }),
     spanProcessors: [
       new BatchSpanProcessor({
@@ -86,7 +89,7 @@ export function openOtlpTracing({ process, traceRatio, baseUrl, log }: OtlpOptio
   return {
     start: (name, options) => startSpan(tracer, name, options),
     address: addressAttributes(baseUrl),
-    // A collector that does not answer must not hold up the end of the process.
+    // An unreachable collector must not delay the end of the process.
     close: async () => await provider.shutdown().catch(() => undefined),
   }
 }
@@ -109,7 +112,8 @@ function startSpan(
   if (!span.isRecording()) return undefined
   const { traceId, spanId } = span.spanContext()
   return {
-    // Recorded, and so sampled (https://www.w3.org/TR/trace-context/#traceparent-header).
+    // The flag 01 means "sampled" (https://www.w3.org/TR/trace-context/#traceparent-header). Spans
+    // that are not sampled are not made.
     traceparent: `00-${traceId}-${spanId}-01`,
     set: (more) => void span.setAttributes(more),
     link: (traceparent) => void span.addLinks(linksTo(traceparent)),
@@ -123,13 +127,13 @@ function startSpan(
   }
 }
 
-/** Anything that is no traceparent leads nowhere. */
+/** A link to the span of a traceparent; no link for any other text. */
 function linksTo(traceparent: string): { context: SpanContext }[] {
   const context = trace.getSpanContext(contextOf(traceparent))
   return context && isSpanContextValid(context) ? [{ context }] : []
 }
 
-/** Anything that is no traceparent starts a trace of its own. */
+/** The context of a traceparent. Any other text starts a new trace. */
 function contextOf(traceparent: string | undefined): Context {
   if (traceparent === undefined) return ROOT_CONTEXT
   return propagator.extract(ROOT_CONTEXT, { [TRACE_PARENT_HEADER]: traceparent }, defaultTextMapGetter)

@@ -7,12 +7,12 @@ import { missingRights } from '../redis/missing-rights.ts'
 import { problemOf } from '../redis/server-info.ts'
 
 /**
- * Longest that a store may take to answer, milliseconds. A worker's connection would wait for Redis
- * without end.
+ * Longest wait for the answer of a store, milliseconds. Without it, a worker's connection would
+ * wait for Redis without end.
  */
 const ANSWER_MS_MAX = 2_000
 
-/** Whether a process can serve, and what is in the way. */
+/** Whether a process can serve, and why not. */
 export interface ReadinessReport {
   status: 'ready' | 'draining' | 'unavailable'
   postgres: boolean
@@ -22,14 +22,14 @@ export interface ReadinessReport {
 }
 
 /**
- * Finds out whether a process can serve: both stores answer, are of use, and the process is not
- * ending.
+ * Checks whether a process can serve: both stores answer and are usable, and the process is not
+ * closing.
  */
 export class Readiness {
   readonly #stores: { db: Db; redis: RedisConnection }
   /**
-   * What each store is asked, once at a time: a Redis that is silent must not gather a command for
-   * each probe.
+   * Each check of a store runs only once at a time, so that commands do not pile up while Redis is
+   * silent.
    */
   readonly #questions = new SingleFlight<string[]>()
   #migrations: Promise<string[]> | undefined
@@ -56,10 +56,10 @@ export class Readiness {
 
   async #ask(store: string, findProblems: () => Promise<string[]>): Promise<StoreReport> {
     try {
-      // A worker's connection would keep the command until Redis is back.
+      // A worker's connection would queue the command until Redis is back.
       if (store === 'redis' && this.#stores.redis.status !== 'ready') return { isUsable: false, problems: [] }
       const problems = await within(ANSWER_MS_MAX, this.#questions.run(store, findProblems))
-      // It does not answer; why is in the connection's own log lines.
+      // The store does not answer. Its connection logs the reason.
       if (problems === 'late') return { isUsable: false, problems: [] }
       return { isUsable: problems.length === 0, problems }
     } catch {
@@ -76,8 +76,8 @@ export class Readiness {
 
   async #findRedisProblems(): Promise<string[]> {
     const { redis } = this.#stores
-    // All of it. If a Redis is too old, it accepts no two sections at once, and the check could not
-    // say so.
+    // All sections are read, because an old Redis does not accept two section names at once, and
+    // would fail before the check could call it too old.
     const problem = problemOf(await redis.info(), redis)
     return [...(problem === undefined ? [] : [problem]), ...missingRights(redis)]
   }

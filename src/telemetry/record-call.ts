@@ -21,19 +21,19 @@ export interface RecordDeps {
   config: Pick<Config, 'plans'>
 }
 
-/** A call that came to this node, whatever becomes of it. */
+/** A call that arrived at this node. */
 export interface CallArrival {
   origin: CallOrigin
-  /** Milliseconds of the process's clock. */
+  /** Milliseconds of the process's monotonic clock. */
   startedAt: number
-  /** The API of the catalog that its address names, or `-`. */
+  /** The slug of the API in its address, or `-` if the catalog does not have it. */
   slug: string
   endpoint: string | undefined
-  /** Undefined if nothing is traced. */
+  /** Undefined if the call is not traced. */
   span: CallSpan | undefined
 }
 
-/** `url` is the request's as it came, and nothing of its query is kept. */
+/** `url` is the raw address of the request. Nothing of its query is kept. */
 export function noteArrival(
   { catalog, telemetry: { tracing } }: Pick<RecordDeps, 'catalog'> & { telemetry: Pick<Telemetry, 'tracing'> },
   origin: CallOrigin,
@@ -46,29 +46,29 @@ export function noteArrival(
   return { origin, startedAt: performance.now(), slug, endpoint, span }
 }
 
-/** What came of a call on its node. */
+/** How a call ended on its node. */
 export interface RecordedEnd {
-  /** Absent for a call that was refused before it was queued. */
+  /** Absent if the call was refused before it was queued. */
   job?: CallJob | undefined
-  /** Whose call it is; undefined if its credential was refused. */
+  /** The caller; undefined if the credential was refused. */
   principal: (Pick<CallJob, 'accountId' | 'mode'> & { keyId: string | undefined; tier: Tier }) | undefined
-  /** Undefined for a call that was refused before it had an id. */
+  /** Undefined if the call was refused before it got an id. */
   callId: string | undefined
-  /** How long admission took. Milliseconds. */
+  /** Duration of admission, milliseconds. */
   admissionMs?: number | undefined
-  /** The forecast wait for a permit. Milliseconds. */
+  /** Forecast wait for a permit, milliseconds. */
   quotedMs?: number | undefined
-  /** The status that the caller got without an error. */
+  /** The status that the caller got, if there was no error. */
   statusWithoutError?: number
   error?: GatewayError | undefined
   reply?: Reply | undefined
-  /** An asynchronous call that was queued: its worker ends it, and counts it then. */
+  /** Whether the call is asynchronous and queued. Its worker then ends and counts it. */
   isEndedByWorker?: boolean
 }
 
 /**
- * Records a call that its node has answered: one trace, one row, one count, and a log line if its
- * account has lines left.
+ * Records a call that its node has answered: one trace, one row, one count, and a log line if the
+ * account still has lines.
  */
 export function recordCall(deps: RecordDeps, arrival: CallArrival, end: RecordedEnd): void {
   const { telemetry, callLines, callLog } = deps
@@ -79,7 +79,7 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
   telemetry.endedCalls.add(call, { isEndedByWorker })
   callLines.write({ account, code: code ?? String(status), message: 'call' }, () => {
     const line = lineOf(call)
-    // Why the call failed, in the same line: of the upstream, or of what admission needed.
+    // The reason of the failure: from the upstream, or from something that admission needed.
     if (status > 500 && error?.cause instanceof Error) line.reason ??= error.cause.message
     return line
   })
@@ -131,6 +131,6 @@ function endSpan(span: CallSpan, call: EndedCall): void {
     'agw.upstream_ms': times?.upstreamMs,
     'agw.attempts': times?.attempts,
   })
-  // A refusal of what the caller sent is no failure of the server.
+  // A refusal because of the request is not a failure of the server.
   span.end(status >= 500 ? (code ?? String(status)) : undefined)
 }

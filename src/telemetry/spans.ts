@@ -11,17 +11,18 @@ import type { Attributes, CallSpan, Tracing } from './tracing.ts'
  * - its processing by a worker (consumer),
  * - each request to the upstream (client).
  *
- * Each is the child of the span above it. One request may answer several calls: a call that shares
- * it, or gets its stored answer, links to the processing of the call that it was sent for. A
- * caller's own trace is linked and not joined, because callers must not choose what is sampled.
+ * Each span is the child of the span above it. One request may serve several calls: a call that
+ * shares the request, or gets its stored answer, has a link to the processing of the call for which
+ * the request was sent. A caller's own trace is linked, not continued, because callers must not
+ * decide what is sampled.
  *
- * Attributes never hold what a caller sent: no query, no value in a path, no key.
+ * Attributes never contain data of callers: no query, no values in a path, no key.
  */
 
-/** Every address of a call, which the route matches. */
+/** The route that matches every call. */
 const ROUTE = '/v1/call/{apiSlug}/{endpoint}'
 
-/** The part of a request that its span is made of; the address is known from the catalog. */
+/** The part of a request from which its span is made. */
 export interface TracedRequest {
   method?: string | undefined
   headers: IncomingHttpHeaders
@@ -47,7 +48,7 @@ export function startCallSpan(
   })
 }
 
-/** From the call's job until Redis has it; undefined for a call that is not traced. */
+/** The span from the job's creation until Redis has it; undefined if the call is not traced. */
 export function startSendSpan(tracing: Tracing, call: CallJob, lane: string): CallSpan | undefined {
   if (call.traceparent === undefined) return undefined
   return tracing.start(`send ${lane}`, {
@@ -57,7 +58,7 @@ export function startSendSpan(tracing: Tracing, call: CallJob, lane: string): Ca
   })
 }
 
-/** Undefined for a call that is not traced. */
+/** The span of the processing by a worker; undefined if the call is not traced. */
 export function startProcessSpan(tracing: Tracing, call: CallJob, lane: string): CallSpan | undefined {
   if (call.traceparent === undefined) return undefined
   return tracing.start(`process ${lane}`, {
@@ -67,7 +68,7 @@ export function startProcessSpan(tracing: Tracing, call: CallJob, lane: string):
   })
 }
 
-/** A call is a message, whether its job carries one or sixteen of them. */
+/** Attributes of a message. Each call is a message, even if its job carries several calls. */
 function messaging(operation: 'send' | 'process', { call, lane }: { call: CallJob; lane: string }): Attributes {
   return {
     'messaging.system': 'bullmq',
@@ -82,19 +83,19 @@ function messaging(operation: 'send' | 'process', { call, lane }: { call: CallJo
 export interface TracedAttempt {
   slug: string
   source: 'call' | 'probe'
-  /** Of the call; absent for a probe, and for a call that is not traced. */
+  /** The call's traceparent; absent for a probe, and for a call that is not traced. */
   traceparent?: string | undefined
   /** How often the same request was sent before. */
   resends: number
 }
 
-/** `origin` and `method` are of the request to the upstream. */
+/** The span of one request to the upstream, to which `origin` and `method` belong. */
 export function startAttemptSpan(
   tracing: Tracing,
   { origin, method = 'GET' }: { origin: string; method?: string | undefined },
   { slug, source, traceparent, resends }: TracedAttempt,
 ): CallSpan | undefined {
-  // The sampler of the API node has left the call out.
+  // The sampler of the API node did not select the call.
   if (source === 'call' && traceparent === undefined) return undefined
   return tracing.start(method, {
     kind: 'client',
@@ -102,7 +103,7 @@ export function startAttemptSpan(
     attributes: {
       'http.request.method': method,
       ...addressAttributes(origin),
-      // Values of parameters and keys of upstreams stand in paths too.
+      // Paths may contain values of parameters and keys of upstreams, so the path is not recorded.
       'url.full': `${origin}/REDACTED`,
       'agw.api': slug,
       'agw.source': source,
@@ -111,7 +112,7 @@ export function startAttemptSpan(
   })
 }
 
-/** Scheme, host and port of an address. */
+/** Attributes for scheme, host and port of an address. */
 export function addressAttributes(address: string): Attributes {
   const { protocol, hostname, port } = new URL(address)
   const scheme = protocol.slice(0, -1)

@@ -14,18 +14,18 @@ import { MinuteStats } from './minute-stats.ts'
 import { Readiness } from './readiness.ts'
 import { openTracing, type Tracing } from './tracing.ts'
 
-/** What one process tells of itself: metrics, traces, counts per minute, heartbeat. */
+/** Everything that one process reports about itself: metrics, traces, counts, heartbeat. */
 export interface Telemetry {
   metrics: Metrics
   /** Undefined if nothing is traced. */
   tracing: Tracing | undefined
   minutes: MinuteStats
-  /** Of an API node. */
+  /** Counts calls that have ended; used by API nodes. */
   endedCalls: EndedCalls
   readiness: Readiness
-  /** Rows that the log of calls of this process lacks. */
+  /** Counts rows that this process did not write to the log of calls. */
   droppedRows: DroppedRows
-  /** Tells the other processes that this process ends. */
+  /** Tells the other processes that this process is closing. */
   drain: () => void
   close: () => Promise<void>
 }
@@ -34,9 +34,9 @@ export interface TelemetryDeps {
   db: Db
   redis: RedisConnection
   log: Log
-  /** Load of the process now. */
+  /** Returns the present load of the process. */
   inFlight: () => number
-  /** Slugs of the upstreams that a worker serves; absent: all. */
+  /** Slugs of the upstreams that the worker serves; absent: all. */
   serves?: string[] | undefined
   catalog: Catalog
   /** Redis' time, milliseconds since the epoch. */

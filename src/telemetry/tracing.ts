@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 
-/** Makes spans of one process and sends them to a collector. `spans.ts` has their names. */
+/** Makes the spans of one process and sends them to a collector. `spans.ts` names the spans. */
 export interface Tracing {
-  /** @returns undefined if the sampler leaves the trace out */
+  /** @returns undefined if the trace is not sampled */
   start: (name: string, options: SpanOptions) => CallSpan | undefined
   /** Attributes of the address at which callers reach this gateway. */
   address: Attributes
@@ -12,23 +12,23 @@ export interface Tracing {
 
 export interface SpanOptions {
   kind: 'server' | 'internal' | 'producer' | 'consumer' | 'client'
-  /** The `traceparent` (W3C) of the span that it belongs to; absent: it begins a trace. */
+  /** The `traceparent` (W3C) of the parent span; absent: the span begins a trace. */
   parent?: string | undefined
-  /** The `traceparent` of a span of another trace. Anything that is no traceparent is left out. */
+  /** The `traceparent` of a span in another trace. Any other value is ignored. */
   link?: unknown
   attributes: Attributes
 }
 
 export type Attributes = Record<string, string | number>
 
-/** One span under way. */
+/** A span that has not ended. */
 export interface CallSpan {
-  /** For the spans below it, in other processes too. */
+  /** The traceparent for child spans, in other processes too. */
   traceparent: string
   set: (attributes: Record<string, string | number | undefined>) => void
-  /** Names a span of another trace that did work for this span. */
+  /** Adds a link to a span of another trace that did work for this span. */
   link: (traceparent: string) => void
-  /** Ends it; a code marks it as failed. */
+  /** Ends the span. A code marks it as failed. */
   end: (code?: string) => void
 }
 
@@ -38,7 +38,8 @@ export function traceIdOf(traceparent: string): string | undefined {
 }
 
 /**
- * The libraries are loaded only if a collector is set. `process` names the kind of process.
+ * Opens tracing. The libraries are loaded only if a collector is set.
+ * @param process the kind of process
  *
  * @returns undefined if nothing is traced
  */

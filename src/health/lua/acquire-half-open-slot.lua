@@ -13,9 +13,9 @@ local token, leaseMs, slug, skipsPause, caller = ARGV[2], tonumber(ARGV[3]), ARG
 if h.open ~= '1' then return {'closed', 0} end
 local holder, waitMs = h.trialBy or '', num('trialAt') - now
 if waitMs > 0 then
-  -- A command whose acknowledgement was lost is sent again.
+  -- The acknowledgement of an earlier command was lost, and the command was sent again.
   if holder == token then return {'slot', 0} end
-  -- The lease is for a holder that died.
+  -- The lease only matters if the holder died.
   if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, HALF_OPEN_WAIT_MS))} end
   if not skipsPause then return {'wait', math.ceil(waitMs)} end
 end

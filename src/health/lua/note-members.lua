@@ -26,7 +26,8 @@ local function noteLacking(members, key, endpoint)
   member.count = member.count + 1
   if source == 'probe' then member.since, isMemberNews = now, true
   elseif member.count >= LACKING_TO_PROBE and now - member.probedAt >= CONFIRM_SCORE_EVERY_MS then
-    -- Other processes learn of it too: what more answers lack tells nothing until the next probe.
+    -- Other processes must know it too, because further answers without the member say nothing
+    -- until the next probe.
     member.probedAt, probedEndpoint, isMemberNews = now, endpoint, true
   end
 end
@@ -42,7 +43,7 @@ local function noteThere(members, key)
   end
 end
 
--- The members of all alarms: `a`, `b` (/endpoint).
+-- The members of all alarms in words: `a`, `b` (/endpoint).
 local function lackingWords(members)
   local byEndpoint, endpoints, words = {}, {}, {}
   for key, member in pairs(members) do

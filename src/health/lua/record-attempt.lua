@@ -31,7 +31,7 @@ local isInRow = result == 'fail' or result == 'hanging'
 
 local factor = 2 ^ (-math.max(0, now - num('at')) / HALF_LIFE_MS)
 local ok, fail, run = num('ok') * factor, num('fail') * factor, num('run')
--- What came before the present failures in a row, since the breaker last closed.
+-- Counts from before the present failures in a row, since the breaker last closed.
 local okBefore, failBefore = num('okBefore') * factor, num('failBefore') * factor
 local weights, total, index = {}, 0, 1
 for weight in string.gmatch(h.hist or '', '[^,]+') do
@@ -79,8 +79,8 @@ local quick = 1
 if p95 then quick = math.min(math.max((SLOW_MS - p95) / (SLOW_MS - FAST_MS), 0), 1) end
 local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATENCY_POINTS * quick + 0.5)
 
--- Each caller has one vote, however often its calls fail: callers of late, and how many of them
--- since the last good attempt.
+-- Each caller has one vote, however often its calls fail. Counted are the callers with recent
+-- failures, and how many of them have failed since the last good attempt.
 local voters, votesInRow = {}, 0
 local isVote = (isFailure or isInRow) and isPlain and source == 'call' and account ~= ''
 for voter, at in string.gmatch(h.voters or '', '([^@,]+)@([^,]+)') do
@@ -94,7 +94,7 @@ for index, voter in ipairs(voters) do
   if tonumber(voter[2]) >= num('okAt') then votesInRow = votesInRow + 1 end
 end
 local hasProbeFailed = run < 0 and (h.rowPlain == '1' or isInRow and source == 'probe')
--- Whether the failures in a row are the upstream's own.
+-- Whether the upstream itself caused the failures in a row.
 local isOwnFault = hasProbeFailed or votesInRow >= math.max(2, failuresToOpen)
 local needed = failuresToOpen
 local shareBefore = failBefore / (okBefore + failBefore + PRIOR_ATTEMPTS)
@@ -109,18 +109,18 @@ local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
--- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before
--- read the same hash. @until 0.4.0
+-- The fields are called trialAt (while the slot is held: the end of its lease) and trialBy, because
+-- earlier versions read the same hash. @until 0.4.0
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe, hasNewCause = false, 0, false
--- A good attempt makes no status worse: what failed before it was judged then.
+-- A good attempt never worsens the status, because earlier failures were judged when they happened.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
--- The failures of few callers may be their own doing, so the state is no worse than Degraded
--- until a probe fails too.
+-- Few callers may have caused the failures themselves, so the state is at worst Degraded until a
+-- probe fails too.
 local isDoubtful = isBelowDown and source ~= 'probe' and #voters < VOTES_TO_BE_DOWN
 local confirmAt = num('confirmAt')
 if isOpen then
-  -- Attempts that were under way when the breaker opened are counted and decide nothing.
+  -- Attempts that were running when the breaker opened are counted but do not decide.
   if holdsSlot and result ~= 'hanging' then
     holder = ''
     isAnnounced = true
@@ -160,10 +160,11 @@ redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then
   redis.call('HSET', key, 'okAt', text(now))
-  -- Absent from hashes of the version before, which have okAt alone. @until 0.4.0
+  -- Absent from hashes of the earlier version, which have only okAt. @until 0.4.0
   if not h.okAt then redis.call('HSET', key, 'firstOkAt', text(now)) end
 end
--- Failures that may be a caller's own doing leave the upstream to the probe.
+-- Only good attempts and plain failures count. Other failures may be a caller's doing, so the
+-- upstream is still probed.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if to ~= from or hasNewCause then
   redis.call('HSET', key, 'since', text(now), 'cause', cause)
