@@ -119,8 +119,10 @@ function groupsIn(value: unknown): string[] {
  * By which name the person goes: an address that the provider does not call unproven, else the name
  * at the provider.
  */
-function nameIn({ email, email_verified: isVerified, preferred_username: username }: Record<string, unknown>) {
-  return isVerified === false ? provenName(username) : (provenName(email) ?? provenName(username))
+function nameIn({ email, email_verified: verified = true, preferred_username: username }: Record<string, unknown>) {
+  // The user info of some providers has texts: "true" and "false".
+  const address = String(verified) === 'true' ? provenName(email) : undefined
+  return address ?? provenName(username)
 }
 
 function page(reply: FastifyReply, status: number): FastifyReply {

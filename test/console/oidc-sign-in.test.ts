@@ -105,10 +105,13 @@ describe('a sign-in to the console by an OIDC provider', () => {
   })
 
   it('a sign-in to the console by an OIDC provider lets a viewer read everything and change nothing, under no address that is not proven', async () => {
-    issuer.person = EVE
-    const { answer } = await signIn()
-    assert.equal((await lastAudit()).actor, 'eve (oidc, 127.0.0.1)')
-    const cookie = cookiesOf(answer)
+    let cookie = ''
+    // User info of some providers has texts.
+    for (const email_verified of ['false', false]) {
+      issuer.person = { ...EVE, email_verified }
+      cookie = cookiesOf((await signIn()).answer)
+      assert.equal((await lastAudit()).actor, 'eve (oidc, 127.0.0.1)')
+    }
     for (const url of ['/', '/queues', '/v1/operator/upstreams', '/v1/operator/audit', '/metrics'])
       assert.equal((await ask({ url, headers: { cookie } })).statusCode, 200, url)
     const changing = console_.app
