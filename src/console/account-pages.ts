@@ -9,7 +9,7 @@ import { accountLink, callTable, fact, tableOf, textPage, time } from './page-pa
 
 type User = Static<typeof UserAnswer>
 
-/** What the list of accounts shows, as its address says. */
+/** The filters of the list of accounts, from its address. */
 export interface AccountList {
   users: User[]
   text: string
@@ -44,8 +44,8 @@ ${next && html`<p><a href="${next}">Earlier accounts</a></p>`}</section>
 }
 
 /**
- * An account, its keys and its calls. Its plan can be changed, it can be approved or disabled, and
- * its keys can be revoked.
+ * The page of an account: its keys and calls, with forms that change its plan, approve or disable
+ * it, and revoke its keys.
  */
 export function accountPage(report: AccountReport, assets: Assets): string {
   const { user, apis, keys, connections, failures, calls } = report
@@ -109,8 +109,8 @@ function approvalForm({ id, approved }: User): Html {
 }
 
 /**
- * The button that disables appears only after a click, as the button that revokes a key. What can
- * be undone without loss needs no question.
+ * The button that disables an account appears only after a click, like the button that revokes a
+ * key. Actions that can be undone without loss have no such question.
  */
 function disableForm({ id, disabled }: User): Html {
   const form = (text: string, before?: Html) =>
@@ -120,7 +120,7 @@ function disableForm({ id, disabled }: User): Html {
   return html`<details><summary>Disable the account</summary>${form('Disable it now', words)}</details>`
 }
 
-/** The question comes before the deed. The button that revokes appears only after a click. */
+/** The button that revokes a key appears only after a click, which asks for confirmation. */
 function revokeForm(accountId: string, { id, label, lastFour }: AccountReport['keys'][number]): Html {
   const name = `${label ?? 'no label'} (…${lastFour})`
   return html`<details><summary aria-label="Revoke ${name}">Revoke</summary><form method="post" action="/accounts/${accountId}/keys/${id}/revoke"><p>Applications that use ${name} stop working at once.</p><button type="submit">Revoke it now</button></form></details>`
@@ -131,7 +131,7 @@ function stateOf({ disabled, approved, emailVerified }: User): string {
   return approved ? 'approved' : emailVerified ? 'address verified' : 'address not verified'
 }
 
-/** Who uses the cap of an API. */
+/** The accounts that use the cap of an API. */
 export function apiAccountsPage(slug: string, accounts: AccountUsage[], assets: Assets): string {
   const rows = accounts.map(({ id, email, calls, refused, failed }) => [
     accountLink({ id, email }),

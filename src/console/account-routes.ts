@@ -26,7 +26,7 @@ import { changeAccount } from './change-account.ts'
 type AccountPagesDeps = CancelAccountDeps &
   Pick<Context, 'config' | 'catalog' | 'reportsDb' | 'health'> & { assets: Assets }
 
-/** Accounts of an API that are listed. */
+/** Most accounts of an API that are listed. */
 const API_ACCOUNTS_MAX = 50
 
 /** Accounts of a page of the list. */
@@ -34,7 +34,7 @@ const PAGE_MAX = 50
 
 const Flag = Type.Enum(['true', 'false'])
 
-/** A form has texts alone. */
+/** All values of a form are texts. */
 const ChangeForm = Type.Object(
   { tier: UserChange.properties.tier, disabled: Type.Optional(Flag), approved: Type.Optional(Flag) },
   { minProperties: 1, additionalProperties: false },

@@ -8,7 +8,7 @@ import { bars, SPARK_HEIGHT, sparkline } from './browser/rows.js'
 const UNKNOWN = html`<small>unknown</small>`
 const WINDOWS: Record<number, string> = { 60: 'minute', 3600: 'hour', 86400: 'day' }
 
-/** All that is known of an API, by name. The overview has a line of it. */
+/** Everything known about an API, by name. The overview shows one line of it. */
 export function apiFacts(row: UpstreamRow, at: number): [name: string, value: Html][] {
   return [
     ['Health', health(row, at)],
@@ -75,8 +75,8 @@ function traffic(row: UpstreamRow): Html {
 }
 
 /**
- * The part of the cap that each minute of the last hour used: calls that reached the upstream, as a
- * part of what the tightest rate allows in a minute on average. A line marks the whole.
+ * The share of the cap that each minute of the last hour used: requests to the upstream, divided by
+ * what the tightest rate allows in a minute on average. A line marks the whole cap.
  */
 function capUse(slug: string, { rates }: CapRow, hour: UpstreamRow['hour']): Html | false {
   if (hour === null || rates.length === 0) return false

@@ -10,8 +10,8 @@ const FOLDER = new URL('../docs/operators/', import.meta.url)
 const FIRST = 'README'
 
 /**
- * Names of the pages of the operators' book, as their addresses end. The first page, the list of
- * all pages, has none.
+ * Names of the pages of the operators' book, as in their addresses. The first page, the list of all
+ * pages, has no name.
  */
 export const BOOK_PAGES = readdirSync(FOLDER).flatMap((file) =>
   file === `${FIRST}.md` ? [] : file.replace(/\.md$/, ''),
@@ -54,8 +54,8 @@ function withPictures(markdown: string, assets: Assets): string {
 }
 
 /**
- * Links between the files lead to their pages. Files of the project that are no pages of the book
- * lose their links.
+ * Turns links between the files into links between their pages. If a link leads to a file that is
+ * not a page of the book, only its text stays.
  */
 function withAddresses(markdown: string): string {
   return markdown.replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
@@ -67,7 +67,7 @@ function withAddresses(markdown: string): string {
   })
 }
 
-/** Links to all sections, before the first section of a page that has several. */
+/** Links to all sections, placed before the first section if a page has several. */
 function withContents(markdown: string): string {
   const titles = [...markdown.matchAll(/^## (.+)$/gm)].map(([, title = '']) => title)
   if (titles.length < 4) return markdown

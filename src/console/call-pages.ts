@@ -7,7 +7,7 @@ import { accountLink, CALL_HEADS, callCells, callRows, fact, nameOf, statusOf, t
 
 type AccountedCall = Static<typeof AccountedCallAnswer>
 
-/** A call with the parts of its time; of a request with several calls each of them. */
+/** A call with the parts of its time, or each call of a request. */
 export function callPage(calls: AccountedCall[], assets: Assets): string {
   const [first] = calls
   const title = calls.length === 1 ? `Call ${first?.id}` : `${calls.length} calls of request ${first?.requestId}`
@@ -44,10 +44,10 @@ function callFacts(call: AccountedCall): Html[] {
   ]
 }
 
-/** What the list of calls shows, as its address says. */
+/** The filters of the list of calls, from its address. */
 export interface CallList {
   calls: AccountedCall[]
-  /** `api`, `status`, `account` and the others of the log's filters. */
+  /** The filters of the log, such as `api`, `status` and `account`. */
   filter: Record<string, string>
   /** Address of the next page; undefined on the last page. */
   next: string | undefined
@@ -77,7 +77,7 @@ ${next && html`<p><a href="${next}">Older calls</a></p>`}</section>
   return textPage(assets, { title: 'Calls', path: '/calls', skipTo: ['calls', 'Skip to the calls'], main })
 }
 
-/** What the search box did not find. */
+/** The page if the search box found nothing. */
 export function notFoundPage(text: string, assets: Assets): string {
   const main = html`<h1>Nothing found</h1>
 <section id="found" tabindex="-1">

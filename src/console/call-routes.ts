@@ -15,7 +15,7 @@ import { callPage, callsPage, notFoundPage } from './call-pages.ts'
 
 type CallPagesDeps = Pick<Context, 'db' | 'reportsDb'> & { assets: Assets }
 
-/** Pages of calls, and what the search box of every page leads to. */
+/** Pages of calls, and the target of the search box on every page. */
 export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void> {
   const { reportsDb, assets } = deps
   refuseIllFormedQueries(scope)
@@ -46,13 +46,13 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
   })
 }
 
-/** A form sends its empty fields too. */
+/** A form also sends its empty fields. */
 export async function dropEmpty(request: { query: unknown }): Promise<void> {
   const given = Object.entries(Object(request.query)).filter(([, value]) => value !== '')
   request.query = Object.fromEntries(given)
 }
 
-/** Address of the page that a text of the search box names; undefined if it names nothing. */
+/** The address of the page that a search text means; undefined if it means nothing. */
 async function findPage(deps: CallPagesDeps, text: string): Promise<string | undefined> {
   const [call, ...others] = await findRows(deps, text)
   if (call) return others.length > 0 ? `/calls/${text.toLowerCase()}` : `/calls/${toAccountedCall(call).id}`
@@ -60,9 +60,7 @@ async function findPage(deps: CallPagesDeps, text: string): Promise<string | und
   return id && `/accounts/${id}`
 }
 
-/**
- * Id of the account that a text names by id or email; undefined if no account has this email.
- */
+/** The id of the account with this id or email; undefined if no account has this email. */
 export async function findAccountId({ db }: Pick<Context, 'db'>, text: string): Promise<string | undefined> {
   const named = inOwnForm(text.trim())
   if (named.includes('@')) return (await findUserByEmail(db, named))?.id

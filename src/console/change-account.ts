@@ -7,8 +7,8 @@ import { actorOf } from '../operator/actor.ts'
 import { changeUser, type UserChange } from '../operator/change-user.ts'
 
 /**
- * Changes an account for the operator who sent the request. The calls of an account that may make
- * none any more are cancelled: what waits is never sent.
+ * Changes an account for the operator who sent the request. If the account may make no more calls,
+ * its waiting calls are cancelled and never sent.
  *
  * @throws GatewayError USER_NOT_FOUND
  */

@@ -32,19 +32,19 @@ import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
 import { trustedHeaderReader } from './trusted-header.ts'
 
-/** Longest a request may take to arrive, milliseconds: its header, and all of it. */
+/** Longest time for the header of a request, and for the whole request, milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
-/** The documents of the public port have no route of this port. */
+/** Routes of this port are never in the documents of the public port. */
 const NO_ROUTE = { hint: 'See operator --help for what operators can do' }
 
-/** A plugin of the operator's JSON API; it is registered behind the guard. */
+/** A plugin with routes of the operator's JSON API. It is registered behind the guard. */
 export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReader }) => Promise<void>
 
 /**
- * Builds the operator console; nothing listens yet. All but the log-in is behind the operator
- * token.
+ * Builds the operator console; it does not listen yet. Everything except the log-in needs the
+ * operator token or a session.
  */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
   const { config, log } = context
@@ -69,14 +69,15 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     acceptIdsInAnyCase(scope.withTypeProvider<TypeBoxTypeProvider>())
-    // Behind the guard: who has no token learns of no route.
+    // This is behind the guard, so that nobody without a session learns which routes exist.
     scope.addHook('onRequest', async (request) => {
       if (request.is404) refuseUnrouted(request, allowedMethods, NO_ROUTE)
     })
     scope.setErrorHandler((error, request, reply) =>
       isForPerson(request) ? sendFailure(reply, error, assets) : sendError(reply, error, baseUrl),
     )
-    // The scope's own, without which its hooks would not run if there is no route.
+    // The scope needs its own 404 handler. Without it, the scope's hooks would not run for unknown
+    // routes.
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })
@@ -106,7 +107,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   return app
 }
 
-/** The server without routes: whatever Node and Fastify refuse has the form of all refusals. */
+/** The server without routes. Refusals by Node and Fastify have the form of all refusals. */
 function openServer({ config, log }: Context): FastifyInstance {
   const { baseUrl } = config.http
   const app = Fastify({
@@ -119,13 +120,14 @@ function openServer({ config, log }: Context): FastifyInstance {
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     forceCloseConnections: true,
-    // An address that cannot be decoded: no hook runs.
+    // If an address cannot be decoded, no hook runs.
     frameworkErrors: (error, request, reply) =>
       void sendError(reply.header('x-request-id', request.id), error, baseUrl),
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   takeExpectations(app.server)
-  // Otherwise Node closes the connection without a word; nobody else reads the connection any more.
+  // Without this listener Node would close the connection without an answer. Nobody else reads the
+  // connection any more.
   app.server.on('connect', ({ socket }) => {
     const refusal = Object.assign(new Error('CONNECT is for proxies'), { code: 'CONNECT' })
     refuseConnection(refusal, socket.on('error', () => undefined).resume(), baseUrl)

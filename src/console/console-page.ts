@@ -4,18 +4,18 @@ import { pageHead } from '../pages/page-head.ts'
 
 export interface ConsolePage {
   title: string
-  /**
-   * Path of the link of the header to which the page belongs; none if it is no page of the console.
-   */
+  /** Path of the link in the header to which the page belongs; undefined for none. */
   path?: '/' | '/queues' | '/calls' | '/accounts' | '/audit' | '/book'
-  /** Id of what a keyboard skips the header for, and the words of that link. */
+  /**
+   * Where the "skip" link leads that lets keyboard users skip the header, and the text of the link.
+   */
   skipTo: [id: string, text: string]
-  /** In this order: later style sheets refine earlier style sheets. */
+  /** In this order: a later style sheet overrides an earlier style sheet. */
   styles: string[]
   /** The script that keeps the page up to date; absent if nothing on it changes. */
   script?: string
   main: Html
-  /** What lies over the page. */
+  /** Elements above the page, such as dialogs. */
   outside?: Html
 }
 
@@ -34,8 +34,8 @@ export function consoleStyles(...names: string[]): string[] {
 }
 
 /**
- * A page of the console: head, header, main. Its script says beside the name whether the page is as
- * things are.
+ * A page of the console: head, header, main. Beside the name, its script shows whether the page is
+ * up to date.
  */
 export function consolePage(
   assets: Assets,

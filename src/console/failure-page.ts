@@ -7,14 +7,14 @@ import { sendPage } from '../pages/page-headers.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 /**
- * Whether a person reads the failure: a browser opens a page or sends a form. Failures of the
- * operator API are for programs.
+ * Whether a person will read the failure, because a browser opens a page or sends a form. Failures
+ * of the operator API are for programs.
  */
 export function isForPerson({ url, headers }: FastifyRequest): boolean {
   return !url.startsWith('/v1/') && asksFor(headers.accept, 'text/html')
 }
 
-/** Answers a failure with a page: what is wrong, and where to go on. */
+/** Answers a failure with a page that says what is wrong and where to go. */
 export function sendFailure(reply: FastifyReply, thrown: unknown, assets: Assets): FastifyReply {
   const { request } = reply
   const error = prepareError(reply, thrown)

@@ -7,7 +7,7 @@ import { createFleetMetrics } from '../telemetry/metrics.ts'
 
 type FleetMetrics = ReturnType<typeof createFleetMetrics>
 
-/** `/metrics` of the console: its own process, and what is true of the whole fleet. */
+/** `/metrics` of the console: metrics of its own process and of the whole fleet. */
 export async function metricsRoute(
   scope: FastifyInstance,
   { telemetry }: Context,
@@ -22,10 +22,10 @@ export async function metricsRoute(
   })
 }
 
-/** A gauge whose value is not known is absent: 0 would say that all is well. */
+/** If a value is unknown, the gauge is absent, because 0 would mean that all is well. */
 function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: Snapshot): void {
   for (const gauge of Object.values(fleet)) gauge.reset()
-  // One without labels is reset to 0 by prom-client.
+  // prom-client resets a gauge without labels to 0, so such a gauge is removed.
   for (const gauge of [fleet.redisBytes, fleet.redisBytesMax, fleet.redisSeconds, fleet.postgresSeconds]) gauge.remove()
   for (const row of upstreams) fillUpstream(fleet, row)
   for (const { rank, label } of problems) fleet.problems.inc({ rank, label })
@@ -42,8 +42,8 @@ function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: S
 
 function fillUpstream(fleet: FleetMetrics, row: UpstreamRow): void {
   const { slug, enabled, isSwitchedOff, health, queue, cap, paused } = row
-  // What an operator has switched off is neither paused nor up nor down: nobody can mend an alert
-  // about it.
+  // If an operator switched an API off, it is neither paused nor up nor down, so that no alert is
+  // raised that nobody can fix.
   fleet.paused.set({ slug }, paused === null || isSwitchedOff ? 0 : 1)
   if (health && enabled) {
     fleet.score.set({ slug }, health.score)

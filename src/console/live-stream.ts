@@ -4,7 +4,8 @@ import type { Log } from '../log.ts'
 const SNAPSHOT_EVERY_MS = 1_000
 
 /**
- * How often a stream's session is looked at: a session that ended ends its stream. Milliseconds.
+ * How often the session of a stream is checked, milliseconds. When the session has ended, the
+ * stream ends.
  */
 const SESSION_CHECK_MS = 5_000
 
@@ -16,7 +17,7 @@ const HEADERS = {
 
 export interface LiveSource {
   log: Pick<Log, 'warn' | 'debug'>
-  /** What is sent, each second. */
+  /** The data to send, called each second. */
   snapshot: () => Promise<unknown>
   /** Whether the session of the reader is still valid. */
   isAllowed: () => Promise<boolean>
@@ -24,14 +25,14 @@ export interface LiveSource {
 
 /**
  * Sends server-sent events over a response until its connection closes, the stream is ended, or the
- * session of the reader ends. Nobody else writes to the response.
+ * reader's session ends. Nobody else may write to the response.
  */
 export function streamLive(response: ServerResponse, { log, snapshot, isAllowed }: LiveSource): void {
   response.writeHead(200, HEADERS)
   const send = (): void => {
     snapshot().then(
       (value) => {
-        // A reader that does not keep up gets fewer snapshots, not a heap of old snapshots.
+        // A slow reader gets fewer snapshots instead of a backlog of old snapshots.
         if (isOpen(response) && !response.writableNeedDrain) response.write(`data: ${JSON.stringify(value)}\n\n`)
       },
       (error) => log.warn({ err: error }, 'failed to read the fleet'),
@@ -47,13 +48,13 @@ export function streamLive(response: ServerResponse, { log, snapshot, isAllowed 
   const stop = (): void => {
     for (const timer of timers) clearInterval(timer)
   }
-  // A reader that does not read meets the end when it reads again or leaves. Until then nothing
-  // else may be written.
+  // If the reader does not read, the stream ends when it reads again or leaves. Until then nothing
+  // more may be written.
   const end = (): void => {
     stop()
     if (isOpen(response)) response.end()
   }
-  // An error that nobody listens to would end the process.
+  // An error without a listener would end the process.
   response.on('error', (error) => log.debug({ err: error }, 'failed to write to a live stream'))
   response.once('close', stop)
   send()

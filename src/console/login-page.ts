@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { escapeHtml } from '../browser/html.js'
 import type { Config } from '../config.ts'
 
-/** Inline: the console's files are behind the log-in. */
+/** Inline, because the console's files are only served after the log-in. */
 const STYLE = `${readFileSync(new URL('../browser/base.css', import.meta.url), 'utf8')}
 body{min-height:100vh;display:grid;place-items:center;padding:1rem}
 main{width:min(24rem,100%);padding:2rem;border:1px solid var(--line);border-radius:var(--radius);background:var(--card)}
@@ -17,7 +17,7 @@ button,.button{display:block;text-align:center;text-decoration:none;width:100%;m
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64')
 
-/** Nothing but the page's own style, and a form that goes nowhere else. */
+/** Allows only the inline style, and a form that is sent to this origin. */
 export const PAGE_HEADERS = {
   'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   'x-content-type-options': 'nosniff',
@@ -26,15 +26,15 @@ export const PAGE_HEADERS = {
 
 interface LoginPage {
   access: Config['operatorAccess']
-  /** The page to show afterwards. */
+  /** The page to open after the log-in. */
   next?: string
-  /** Who logged in here before. */
+  /** The name of the person who logged in before in this browser. */
   name?: string
-  /** Why the last try failed. */
+  /** Why the last attempt failed. */
   problem?: string
 }
 
-/** The ways into the console that are set. */
+/** The ways to log in that are configured. */
 export function loginPage({ access, next = '/', name = '', problem }: LoginPage): string {
   const alert = problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`
   const provider = access.oidc
@@ -63,8 +63,9 @@ function tokenForm({ next, name, isOnlyWay }: { next: string; name: string; isOn
 }
 
 /**
- * Leads a person who comes back from the provider into the console. A redirect would belong to the
- * provider's page, for which no browser sends the cookie of the session.
+ * A page that leads a person back to the console after the provider's sign-in. A redirect would
+ * count as a navigation from the provider's site, for which browsers do not send the session's
+ * cookie.
  */
 export function enteringPage(next: string): string {
   const target = escapeHtml(next)

@@ -21,7 +21,7 @@ export interface LoginDeps extends ThrottleDeps {
   db: Db
 }
 
-/** Log-in and log-out; the only routes of the console that need no token. */
+/** Log-in and log-out. These are the only routes of the console without a guard. */
 export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
   const { config, sessions, db } = deps
   const { operatorAccess, secrets } = config
@@ -39,14 +39,16 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     },
   }
   app.post('/login', login, async (request, reply) => {
-    // A page elsewhere must not log a person in without their knowing it.
+    // A page of another site must not log a person in without their knowledge.
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-    // Compared first: the right token gets in, however often others at this address guessed.
+    // Compared before the throttle, so that the correct token always works, however often others at
+    // this address guessed.
     const { token, next, name = '' } = request.body
     if (!operatorAccess.isTokenLoginOn || !isSameSecret(token, operatorToken))
       return await refuseLogin(request, reply, { ...deps, next: ownPath(next) })
-    // If people have names of their own, the token is for the day on which these do not work.
+    // If people sign in with their own names, the token is only for the time when that does not
+    // work.
     if (operatorAccess.oidc ?? operatorAccess.trustedHeader)
       request.log.warn({ address: request.ip }, 'somebody logged in with OPERATOR_TOKEN')
     await recordLogin(db, request, { actor: unprovenActor(request, name.trim()), role: TOKEN_OPERATOR.role })
@@ -63,26 +65,26 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     refuseForeignOrigin(request, 'cookie')
     reply.header('set-cookie', consoleCookie(undefined, isOnTls(request)))
     const id = readCookie(request.headers.cookie, COOKIE)
-    // Without Redis other processes cannot learn of it: the answer is 503 rather than a log-in
-    // form.
+    // Without Redis, other processes cannot learn of the log-out, so the answer is 503 and not the
+    // log-in form.
     if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)
   })
 }
 
-/** How long a browser keeps the name of the operator who uses it, seconds. */
+/** How long a browser remembers the name of its operator, seconds. */
 const NAME_SECONDS = 365 * 86_400
 
 /**
- * The name that the audit log has for what this browser does; nothing where none was given that it
- * takes.
+ * The name in the audit log for this browser; undefined if no name, or no acceptable name, was
+ * given.
  */
 function nameCookie(name: string, isSecure: boolean): string[] {
   if (!isOperatorName(name)) return []
   return [writeSessionCookie({ name: NAME_COOKIE, value: name, lifeSeconds: NAME_SECONDS, isSecure })]
 }
 
-/** Counts a wrong token and says so; a client that keeps guessing gets 429. */
+/** Counts a wrong token and refuses it. A client that continues to guess gets 429. */
 async function refuseLogin(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -105,9 +107,8 @@ async function refuseLogin(
 }
 
 /**
- * Whether the browser came by TLS, which ends before us if at all: its own word for it is the
- * form's `Origin`. A cookie marked Secure would be dropped by a browser that came without, and
- * nobody could log in.
+ * Whether the browser used TLS, which may end at a proxy. The form's `Origin` shows it. If the
+ * cookie were marked Secure without TLS, the browser would drop it and nobody could log in.
  */
 function isOnTls({ headers, protocol }: FastifyRequest): boolean {
   return (headers.origin ?? `${protocol}:`).startsWith('https:')

@@ -20,13 +20,13 @@ export interface OidcRoutesDeps extends ThrottleDeps {
 
 const FAILED = 'The sign-in did not work. Try again; the log of the console says why.'
 
-/** A person whom the provider knows and who is in no group that may use the console. */
+/** The provider knows the person, but none of the person's groups may use the console. */
 class NoGroupError extends Error {}
 
-/** How much of a claim goes into the log, characters. */
+/** Most characters of a claim in the log. */
 const CLAIM_CHARS_MAX = 300
 
-/** Sign-in by the OIDC provider, if the operator has set a provider. */
+/** Sign-in at the OIDC provider, if the operator has configured a provider. */
 export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> {
   const { config, sessions, db } = deps
   const access = config.operatorAccess
@@ -62,7 +62,7 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
     }
   })
 
-  // A HEAD request would use the code, and the browser's own request would come too late.
+  // A HEAD request would use the code, and the browser's own request would then fail.
   app.get('/login/callback', { ...answers, exposeHeadRoute: false }, async (request, reply) => {
     const pending = pendingCookie(request)
     const cookie = readPending(request, pending)
@@ -102,7 +102,8 @@ function operatorOf({ subject, claims, userInfo }: Person, access: Config['opera
 }
 
 /**
- * What the provider said of the groups, so that the log tells a wrong claim from a wrong group.
+ * What the provider said about groups, so that the log distinguishes a wrong claim from a wrong
+ * group.
  */
 function claimWords(claim: string, value: unknown): string {
   return value === undefined
@@ -116,8 +117,8 @@ function groupsIn(value: unknown): string[] {
 }
 
 /**
- * By which name the person goes: an address that the provider does not call unproven, else the name
- * at the provider.
+ * The name of the person: the email address, unless the provider calls it unverified, or else the
+ * name at the provider.
  */
 function nameIn({ email, email_verified: verified = true, preferred_username: username }: Record<string, unknown>) {
   // The user info of some providers has texts: "true" and "false".
@@ -130,8 +131,8 @@ function page(reply: FastifyReply, status: number): FastifyReply {
 }
 
 /**
- * The address of the console as the person's browser knows it; the provider takes it only if it was
- * registered there.
+ * The address of the console as the person's browser knows it. The provider accepts it only if it
+ * is registered there.
  */
 function originOf({ protocol, host }: FastifyRequest): string {
   return `${protocol}://${host}`

@@ -21,10 +21,7 @@ const AuditAnswer = Type.Object({
   ),
 })
 
-/**
- * What operators did, by page or as one export. Registered inside a guard, as all of the operator
- * API.
- */
+/** The acts of operators, in pages or as an export. Register it inside a guard. */
 export async function operatorAuditRoutes(app: App, { db }: Pick<Context, 'db'>): Promise<void> {
   refuseIllFormedQueries(app)
   const options = {

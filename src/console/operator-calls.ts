@@ -21,7 +21,7 @@ import { AccountedCallAnswer, cursorOf, parseLoggedId, toAccountedCall } from '.
 
 type OperatorCallDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'health'>
 
-/** Accounts of an API that are listed. */
+/** Most accounts of an API that are listed. */
 const ACCOUNTS_MAX = 20
 
 const tags = ['Operator']
@@ -44,7 +44,7 @@ const ApiAccounts = Type.Object({
   ),
 })
 
-/** Calls and accounts in the operator API. The scope of all its routes has the guard. */
+/** Calls and accounts in the operator API. Register it inside a guard. */
 export async function operatorCallRoutes(app: App, deps: OperatorCallDeps): Promise<void> {
   refuseIllFormedQueries(app)
   callRoutes(app, deps)

@@ -17,8 +17,8 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here'
 
 /**
- * How an operator proved to be one. A browser sends a cookie, and what an access proxy adds, for
- * pages of other sites too.
+ * How a request was authenticated as an operator's. A browser also sends its cookie, and the access
+ * proxy its headers, with requests that pages of other sites cause.
  */
 export type OperatorProof = 'bearer' | 'cookie' | 'proxy'
 
@@ -33,9 +33,9 @@ export interface GuardDeps extends ThrottleDeps {
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
 
 /**
- * Guards every route of a scope: the operator token as bearer, or the cookie of a log-in. Another
- * site's page gets nothing, whatever it sends. A person who opens a page without a session is shown
- * the log-in form.
+ * Guards every route of a scope: a request needs the operator token as a bearer token, or the
+ * cookie of a log-in. Requests from pages of other sites are refused, whatever they carry. A person
+ * who opens a page without a session gets the log-in form.
  */
 export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
@@ -47,7 +47,7 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
       proofs.set(request, proof)
       setOperator(request, operator)
     } catch (error) {
-      // Answered here: a plugin of the scope may have an error handler of its own.
+      // Answered here, because a plugin of the scope may have its own error handler.
       if (!isForPerson(request)) return sendError(reply, error, deps.config.http.baseUrl)
       const isUnknown = error instanceof GatewayError && error.status === 401
       return isUnknown && request.method === 'GET'
@@ -55,8 +55,8 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
         : sendFailure(reply, error, deps.assets)
     }
   })
-  // Here, so that a page that is added needs no line. The style sheet of the frame hides from a
-  // viewer what changes something, even in parts that scripts add to the page.
+  // Set here for all pages, so that a new page needs no code. The style sheet then hides all
+  // controls that change something from viewers, even in parts that scripts add.
   scope.addHook('onSend', async (request, _reply, payload) =>
     roleOf(request) === 'viewer' && typeof payload === 'string'
       ? payload.replace('\n<body>\n', '\n<body data-role="viewer">\n')
@@ -65,11 +65,11 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
 }
 
 /**
- * Whether whoever was let in by the guard would still be: the session of a long answer may have
- * ended meanwhile.
+ * Whether a request that the guard accepted would still be accepted, because the session may end
+ * during a long answer.
  */
 export async function isStillOperator(request: FastifyRequest, sessions: OperatorSessions): Promise<boolean> {
-  // The token and the headers of a proxy were proven by the request itself.
+  // The token and the headers of a proxy were proven by the request itself, and do not end.
   if (proofs.get(request) !== 'cookie') return true
   const id = readCookie(request.headers.cookie, COOKIE)
   return id !== undefined && (await sessions.find(id)) !== undefined
@@ -83,7 +83,8 @@ async function proveOperator(
   const named = readTrustedHeader(request)
   const bearer = readToken(request)
   if (bearer !== undefined) {
-    // Compared first: the right token is served, however often others at this address guessed.
+    // Compared before the throttle, so that the correct token always works, however often others at
+    // this address guessed.
     if (isSameSecret(bearer, config.secrets.operatorToken)) return { proof: 'bearer', operator: TOKEN_OPERATOR }
     await takeThrottles(deps, operatorThrottles(request.ip))
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.', hint: HINT })
@@ -95,7 +96,9 @@ async function proveOperator(
   throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.', hint: HINT })
 }
 
-/** The words for a wrong form too: the words of the public port speak of API keys. */
+/**
+ * Our own words for a malformed header too, because the words of the public port speak of API keys.
+ */
 function readToken({ headers }: FastifyRequest): string | undefined {
   try {
     return readBearer(headers)
@@ -106,8 +109,9 @@ function readToken({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` if a browser
- * does not send it. A change made without the bearer token needs either of them: fails closed.
+ * `Sec-Fetch-Site` says where a request comes from, and pages cannot forge it. If a browser does
+ * not send it, `Origin` is used. A change without the bearer token needs one of the two headers;
+ * fails closed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProof): void {
   const { headers, method } = request
@@ -115,8 +119,8 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   const origin = headers.origin
   const isSafe = SAFE_METHODS.has(method)
   const isNavigation = isSafe && headers['sec-fetch-mode'] === 'navigate'
-  // Under a strict referrer policy a page's own form has the origin `null`: if the browser says
-  // more, that counts.
+  // With a strict referrer policy, a page's own form has the origin `null`. If the browser sends
+  // `Sec-Fetch-Site`, that counts.
   const isForeign =
     site === undefined
       ? origin !== undefined && !isOwnOrigin(origin, headers.host)
@@ -130,10 +134,7 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   }
 }
 
-/**
- * A viewer reads, and changes nothing: known by the method, so that a route that is added needs no
- * line here.
- */
+/** A viewer may only read. The HTTP method decides, so that a new route needs no code. */
 function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
   if (role === 'operator' || SAFE_METHODS.has(method)) return
   throw new GatewayError('FORBIDDEN', {

@@ -12,7 +12,7 @@ type NoticeDeps = Pick<Context, 'db' | 'redis' | 'settings'>
 
 const Answer = Type.Object({ notice: nullable(OperatorNotice) })
 
-/** What the pages tell everybody. Registered inside a guard, as all of the operator API. */
+/** The notice on the pages. Register it inside a guard. */
 export async function operatorNoticeRoutes(app: App, deps: NoticeDeps): Promise<void> {
   const about = (summary: string) => ({ summary, tags: ['Operator'], response: { 200: Answer } })
   app.get('/v1/operator/notice', { schema: about('Read the notice that the pages show') }, async () => ({
@@ -29,20 +29,20 @@ export async function operatorNoticeRoutes(app: App, deps: NoticeDeps): Promise<
   })
 }
 
-/** What the form of the overview sends. Without a text the notice ends. */
+/** The form of the overview. Without a text, the notice is removed. */
 const NoticeForm = Type.Object({
   text: Type.Optional(OperatorNotice.properties.text),
   until: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d$', description: 'UTC' })),
 })
 
-/** The form of the overview changes the notice as the command line does. */
+/** The overview's form changes the notice, like the command line does. */
 export async function noticeFormRoute(app: App, deps: NoticeDeps): Promise<void> {
   takeForms(app)
   app.post('/notice', { schema: { body: NoticeForm } }, async (request, reply) => {
     const { text, until } = request.body
     const notice = text === undefined ? undefined : { text, until: `${until}:00Z` }
     await change(deps, request, notice)
-    // The page that comes next shows it.
+    // The next page shows the result.
     await deps.settings.read()
     return reply.redirect('/', 303)
   })

@@ -6,32 +6,32 @@ import type { Operator } from '../operator/actor.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
-/** The cookie of the console. It carries a random session id and no secret of the service. */
+/** The cookie of the console. It holds a random session id and no secret of the service. */
 export const COOKIE = 'agw_console'
 
 /** How long a log-in lasts, seconds. */
 const SESSION_SECONDS = 12 * 3_600
 
 /**
- * Sessions that a process remembers for the time without Redis; sessions used longest ago are
+ * Most sessions that a process remembers for times without Redis. The least recently used are
  * forgotten first.
  */
 const REMEMBERED_MAX = 1_000
 
-/** Whether two texts are equal, in a time that tells nothing of where they differ. */
+/** Compares two texts in constant time. */
 export function isSameSecret(given: string, expected: string): boolean {
   const digest = (text: string) => createHmac('sha256', 'operator').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))
 }
 
-/** What Redis has of a session: who it is, and when it ends, milliseconds since the epoch. */
+/** A session as Redis stores it: the operator, and when it ends, milliseconds since the epoch. */
 interface SessionRecord {
   operator: Operator
   endsAt: number
 }
 
 interface Remembered extends SessionRecord {
-  /** Redis has, or had, the session. If not, the session began while Redis was away. */
+  /** Whether Redis has, or had, the session. If not, the session began while Redis was away. */
   isStored: boolean
 }
 
@@ -42,9 +42,9 @@ interface SessionDeps {
 }
 
 /**
- * Log-ins of the console. Redis holds them, so that a log-out in one process ends the session in
- * all of them. While Redis does not answer, sessions that this process has seen go on (an operator
- * needs the console most then) and all others are refused.
+ * The sessions of the console. Redis stores them, so that a log-out in one process ends the session
+ * in all. While Redis does not answer, sessions that this process has seen continue, because
+ * operators need the console most then. All other sessions are refused.
  */
 export class OperatorSessions {
   readonly #deps: SessionDeps
@@ -82,8 +82,8 @@ export class OperatorSessions {
     } catch {
       return known?.operator
     }
-    // It began while Redis was away: Redis learns of it now. A session that Redis had and has no
-    // longer is over.
+    // The session began while Redis was away, so it is stored in Redis now. If Redis had a session
+    // and does not have it any more, the session has ended.
     if (known && !known.isStored) {
       this.#remember(id, { ...known, isStored: await this.#store(id, known) })
       return known.operator
@@ -95,7 +95,7 @@ export class OperatorSessions {
   /**
    * Ends a session everywhere.
    *
-   * @throws what Redis throws: then only this process knows that it has ended
+   * @throws what Redis throws; then only this process knows that the session has ended
    */
   async end(id: string): Promise<void> {
     this.#remembered.delete(this.#key(id))
@@ -117,8 +117,8 @@ export class OperatorSessions {
   }
 
   /**
-   * Keyed by the operator token: another token, and every session is over. Redis never holds an id
-   * that opens anything.
+   * The hash depends on the operator token, so changing the token ends every session. Redis never
+   * holds an id that opens a session.
    */
   #key(id: string): string {
     const digest = createHmac('sha256', this.#deps.operatorToken).update(`console session ${id}`).digest('base64url')
@@ -126,14 +126,14 @@ export class OperatorSessions {
   }
 }
 
-/** A record of a version before is of no use: whoever has it logs in again. */
+/** If a record comes from an earlier version, it is ignored and the operator logs in again. */
 function readRecord(text: string | null): SessionRecord | undefined {
   if (text === null || !text.startsWith('{')) return undefined
   const record = JSON.parse(text) as SessionRecord
   return record.endsAt > Date.now() ? record : undefined
 }
 
-/** `Set-Cookie` that begins a session, or ends it if the value is undefined. */
+/** `Set-Cookie` that sets the session's cookie, or deletes it if the value is undefined. */
 export function consoleCookie(value: string | undefined, isSecure: boolean): string {
   return writeSessionCookie({ name: COOKIE, value, lifeSeconds: SESSION_SECONDS, isSecure })
 }

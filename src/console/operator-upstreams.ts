@@ -55,14 +55,14 @@ const Probed = Type.Object({
   ),
 })
 
-/** How long an operator waits for what comes of a probe, milliseconds. */
+/** Longest wait for the result of a probe, milliseconds. */
 const PROBE_WAIT_MS = 12_000
 
 const tags = ['Operator']
 
 /**
- * The operator API, without a guard: whoever registers it registers it inside one. Every change is
- * validated whole, written to the audit log, and in force in every process within a second.
+ * The operator API. It has no guard of its own, so register it inside a guard. Every change is
+ * validated as a whole, recorded in the audit log, and applied in every process within a second.
  */
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
   refuseIllFormedQueries(app)
@@ -97,8 +97,8 @@ function upstreamRoutes(app: App, deps: OperatorDeps): void {
     const api = findApi(catalog, request.params.slug)
     const secrets = config.secrets.encryption
     const { isOtherKey } = await changeUpstream({ db, secrets }, api, { ...request.body, actor: actorOf(request) })
-    // It is in force when Postgres has it; without the notice processes find it at their next
-    // reading.
+    // The change counts once Postgres has it. If the announcement is lost, processes find the
+    // change at their next reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()
     if (isOtherKey) await forgetFormerKey(deps, request, [api])
@@ -141,13 +141,14 @@ function settingsRoute(app: App, deps: OperatorDeps): void {
   })
 }
 
-/** Drops what the limiters of the keys before said. */
+/** Forgets what the upstream's limiter said about the previous key. */
 async function forgetFormerKey(
   { caps, redis }: OperatorDeps,
   { log }: Pick<FastifyRequest, 'log'>,
   apis: Api[],
 ): Promise<void> {
-  // Until then a request with the key before may bring what its limiter says.
+  // Until all processes have the new key, a request with the previous key may still bring the state
+  // of its limiter.
   await delay(IN_FORCE_MS)
   for (const api of apis) {
     await caps
@@ -171,7 +172,7 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
 
   const pause = {
     schema: { ...schema('Pause an upstream: new calls are refused, or with mode hold wait'), body: PauseBody },
-    // No body is none of the members.
+    // A missing body counts as a body without members.
     preValidation: async (request: FastifyRequest) => {
       request.body ??= {}
     },
@@ -193,8 +194,8 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
     const api = findApi(catalog, request.params.slug)
     checkProbe(api)
     const { slug } = api
-    // Written down first: what is done without a record would be worse than a record of what then
-    // failed.
+    // The record is written first, because an unrecorded action would be worse than the record of
+    // an action that failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
     const id = randomUUID()
     await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, skipsPause: true, outcomeId: id })
@@ -203,7 +204,9 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
   })
 }
 
-/** Pauses an upstream, or with null lets it go on. Every worker knows of it when this ends. */
+/**
+ * Pauses an upstream, or resumes it if `mode` is null. When this resolves, every worker knows it.
+ */
 async function setPause(
   { catalog, db, redis, settings }: OperatorDeps,
   request: FastifyRequest<{ Params: { slug: string } }>,

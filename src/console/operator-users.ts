@@ -25,7 +25,7 @@ const UsersQuery = Type.Object({
 })
 const tags = ['Operator']
 
-/** The accounts in the operator API: without a guard, as the rest of it. */
+/** Accounts in the operator API. It has no guard of its own, so register it inside a guard. */
 export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Promise<void> {
   refuseIllFormedQueries(app)
   const { db, redis } = deps

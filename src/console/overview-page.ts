@@ -9,7 +9,7 @@ import { renderPlaces } from './browser/render.js'
 import { byTrouble, OVERVIEW_COLUMNS } from './browser/rows.js'
 import { consolePage, consoleStyles } from './console-page.ts'
 
-/** What rows can be filtered by; the browser counts them. */
+/** Filters of the rows. The browser counts the matches. */
 const CHIPS = [
   ['down', 'Down'],
   ['limited', 'Limited'],
@@ -21,14 +21,14 @@ const CHIPS = [
   ['disabled', 'Disabled'],
 ]
 
-/** What the charts show. */
+/** Periods that the charts can show. */
 const RANGES = [
   ['quarter', '15 min'],
   ['hour', '1 h'],
   ['day', '24 h'],
 ]
 
-/** What the pages of the portal tell everybody now, with a form that changes it. */
+/** The present notice of the portal's pages, with a form that changes it. */
 function noticeSection(notice: OperatorNotice | undefined): Html {
   const shown = notice
     ? html`<p>Shown until ${notice.until.slice(0, 16).replace('T', ' ')} (UTC): ${notice.text}</p>
@@ -41,7 +41,7 @@ function noticeSection(notice: OperatorNotice | undefined): Html {
 <button type="submit">Show it</button></form></details>`
 }
 
-/** The overview page with what there is to see now; its script keeps it so. */
+/** The overview page with the present state. Its script keeps it up to date. */
 export function overviewPage(snapshot: Snapshot, assets: Assets, notice?: OperatorNotice): string {
   const places = renderPlaces(snapshot)
   const place = (name: string, element = 'div', attributes = ''): string =>

@@ -38,15 +38,15 @@ export async function overviewRoutes(
     return overviewPage(await fleet.snapshot(), assets, settings.notice)
   })
 
-  // The guard shows its form to whoever has no session.
+  // Without a session, the guard answers with its form.
   scope.get('/login', async (_request, reply) => reply.redirect('/', 303))
 
-  // Asked for by the page while somebody looks at 24 hours.
+  // The page requests this while it shows 24 hours.
   scope.get('/overview/day', async () => ({ day: await fleet.lastDay() }))
 
   serveAssets(scope, assets, 'private')
 
-  // A HEAD request has no stream, and would wait for its end.
+  // A HEAD request gets no stream, because it would wait for the end of the stream.
   scope.get('/overview/events', { exposeHeadRoute: false }, async (request, reply) => {
     reply.hijack()
     const response = reply.raw

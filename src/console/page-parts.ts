@@ -7,7 +7,7 @@ import { type ConsolePage, consolePage, consoleStyles } from './console-page.ts'
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues', 'text')]
 
-/** A page of calls or accounts, which no script keeps. */
+/** A page of calls or accounts. No script updates it. */
 export function textPage(
   assets: Assets,
   { title, ...rest }: Pick<ConsolePage, 'title' | 'path' | 'skipTo' | 'main'>,
@@ -31,7 +31,7 @@ export function callCells(call: LoggedCallAnswer): (string | Html)[] {
   ]
 }
 
-/** A table, or the sentence for a table without rows. */
+/** A table, or a sentence if it has no rows. */
 export function tableOf(
   label: string,
   { heads, rows, empty }: { heads: string[]; rows: (string | Html)[][]; empty: string },
@@ -40,7 +40,7 @@ export function tableOf(
   return trusted(table(label, heads, rows.map((cells) => cells.map((cell) => html`${cell}`.text)))) // biome-ignore format: one line
 }
 
-/** On a phone the values of a call stand beside each other, because they say what they are. */
+/** On a phone the values of a call stand beside each other, because they need no headings. */
 export function callRows(label: string, table: Parameters<typeof tableOf>[1]): Html {
   return html`<div class="brief">${tableOf(label, table)}</div>`
 }
@@ -53,7 +53,7 @@ export function none(text: string): Html {
   return html`<p class="calm">${text}</p>`
 }
 
-/** An account that is gone has no page, and its calls stay as long as the log does. */
+/** A deleted account has no page, but its calls stay in the log. */
 export function accountLink({ id, email }: { id: string; email: string | null }): Html {
   return email === null
     ? html`<a class="account" href="/calls?account=${id}">${id.slice(0, 8)}… (gone)</a>`
@@ -67,7 +67,7 @@ export function statusOf({ status, code }: LoggedCallAnswer): Html {
   return html`<span class="${status < 400 ? 'ok' : 'bad'}">${status}${code === null ? '' : ` ${code}`}</span>`
 }
 
-/** UTC, to the second. */
+/** A time in UTC, to the second. */
 export function time(iso: string): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace('T', ' ')}</time>`
 }

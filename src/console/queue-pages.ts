@@ -13,7 +13,7 @@ import { fact } from './page-parts.ts'
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
-/** Operators look for failed calls here. */
+/** Explains where failed calls are, because operators look for them here. */
 const NO_FINISHED_CALLS = html`<p class="calm">Calls that wait or run now. Finished calls are in the log of <a href="/calls">Calls</a>.</p>`
 
 const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
@@ -31,8 +31,8 @@ ${NO_FINISHED_CALLS}
 }
 
 /**
- * All that is known of an API, what can be done to it, and its calls that wait or run, in the order
- * in which they are served.
+ * Everything about an API: facts, actions, and its waiting and running calls in the order in which
+ * they will be served.
  */
 export function queuePage({ at, row, workers, contents }: QueueView, assets: Assets): string {
   const { slug } = row

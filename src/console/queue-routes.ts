@@ -6,10 +6,7 @@ import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { queuePage, queuesPage } from './queue-pages.ts'
 
-/**
- * The queues of all APIs, and one with its calls: pages to look at, nothing on them changes a
- * queue.
- */
+/** The pages of all queues and of one queue. They are read-only. */
 export async function queueRoutes(
   scope: App,
   { fleet, assets }: { fleet: FleetReader; assets: Assets },

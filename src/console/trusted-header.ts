@@ -5,21 +5,21 @@ import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { type Operator, provenName, roleIn } from '../operator/actor.ts'
 import { isSameSecret } from './operator-session.ts'
 
-/** In which header the access proxy proves that it is the proxy. */
+/** The header in which the access proxy proves its identity. */
 const SECRET_HEADER = 'x-trusted-header-secret'
 
 /**
- * Whom the access proxy in front of the console names as the sender of a request; undefined for a
- * request of nobody's.
+ * The person whom the access proxy in front of the console names as the sender of a request;
+ * undefined if it names nobody.
  */
 export type ReadTrustedHeader = (request: FastifyRequest) => Operator | undefined
 
 /**
- * Makes the reader of the headers of an access proxy. They count only when the peer of the socket
- * is in TRUST_PROXY and the request carries the secret, because others in the proxy's network can
- * send headers as well. From any other request they are taken away.
+ * Makes the reader of an access proxy's headers. The headers count only if the socket's peer is in
+ * TRUST_PROXY and the request carries the secret, because other machines in the proxy's network
+ * could send the same headers. They are removed from all other requests.
  *
- * @throws GatewayError FORBIDDEN for a person in no group that counts
+ * @throws GatewayError FORBIDDEN for a person whose groups give no access
  */
 export function trustedHeaderReader({ http, operatorAccess }: Config): ReadTrustedHeader {
   const { trustedHeader } = operatorAccess

@@ -1,8 +1,8 @@
 /**
- * `node src/local/bootstrap.mjs <script> [arguments]`: what `npm start`, `npm test`, `npm run
- * operator` and `npm run clients` run first. Installs what is missing, then runs the script on the
- * pinned Node. Plain JavaScript without dependencies, because on a fresh clone there is nothing
- * else yet.
+ * `node src/local/bootstrap.mjs <script> [arguments]` is the first step of `npm start`, `npm test`,
+ * `npm run operator` and `npm run clients`. It installs what is missing, then runs the script with
+ * the pinned Node. It is plain JavaScript without dependencies, because a fresh clone has nothing
+ * else.
  */
 
 import { fileURLToPath } from 'node:url'
@@ -19,7 +19,7 @@ async function main() {
     console.error('Usage: node src/local/bootstrap.mjs <script> [arguments]')
     return process.exit(1)
   }
-  // Loaded only now, so that an old Node gets the sentence above and not a syntax error.
+  // Loaded only now, so that an old Node prints the sentence above and not a syntax error.
   const { ensureInstalled } = await import('./bootstrap/install.mjs')
   const { runScript } = await import('./bootstrap/run-script.mjs')
   const root = fileURLToPath(new URL('../..', import.meta.url))

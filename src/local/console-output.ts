@@ -1,32 +1,29 @@
 import { type Config, isLocalListener } from '../config.ts'
 import type { DemoAccount } from './demo-account.ts'
 
-/** Prints what happens, for the person at the terminal. */
+/** Prints a line for the person at the terminal. */
 export function print(text: string): void {
   console.log(`\u203a ${text}`)
 }
 
 export interface Welcome {
   config: Config
-  /** Undefined if the service is not for this machine alone. */
+  /** Undefined if other machines can reach the service. */
   demo: DemoAccount | undefined
-  /** The address on which the console really listens. */
+  /** The address at which the console listens. */
   consoleUrl: string
   operatorToken: string
-  /** Path and query of a call that works as it stands; undefined if no API can be read. */
+  /** Path and query of a working example call; undefined if there is no API to read from. */
   examplePath: string | undefined
-  /** Whether what follows is calls and warnings alone, as at a terminal. */
+  /** Whether the following output has only calls and warnings, as at a terminal. */
   isBrief: boolean
-  /** What naming a contact would give, of each API if it gives something. */
+  /** For each API that needs it: what setting CONTACT would give. */
   lackedContacts: string[]
-  /** One sentence on which upstreams answer; undefined if that is not known yet. */
+  /** A sentence on which upstreams are reachable; undefined if this is not known yet. */
   reachable: string | undefined
 }
 
-/**
- * What a person needs to know when the service is up: its address, how to log in, and calls that
- * work when pasted.
- */
+/** The text when the service is up: its address, how to log in, and working calls to paste. */
 export function welcomeText({
   config,
   demo,
@@ -48,7 +45,7 @@ export function welcomeText({
     `  Docs         ${http.baseUrl}/docs`,
     `  MCP          ${http.baseUrl}/mcp (for agents; ${http.baseUrl}/agents says how)`,
     `  Console      ${consoleUrl}`,
-    // The token opens everything: it is printed only if this machine alone can use it.
+    // The token gives full access, so it is printed only if no other machine can reach the console.
     isLocalListener(http.opsHost)
       ? `               token ${operatorToken}`
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,

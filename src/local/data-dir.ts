@@ -12,9 +12,9 @@ const WHY: Record<string, string> = {
 }
 
 /**
- * Makes the data folder if it is missing.
+ * Creates the data folder if it is missing.
  *
- * @throws ConfigError naming the variable if nothing can be kept in it
+ * @throws ConfigError that names the variable if the folder cannot be used
  */
 export async function openDataDir(dataDir: string): Promise<void> {
   try {

@@ -10,10 +10,10 @@ import { findUserByEmail, insertUser } from '../db/users.ts'
 import { changeUser } from '../operator/change-user.ts'
 import { readPrivateJson, writePrivateJson } from './secrets.ts'
 
-/** An account to try the service with, and a key of each environment. */
+/** An account for trying the service, with a test key and a live key. */
 export interface DemoAccount {
   email: string
-  /** Undefined if the account has another password than it was made with. */
+  /** Undefined if its password was changed. */
   password: string | undefined
   live: string
   test: string
@@ -22,15 +22,15 @@ export interface DemoAccount {
 const EMAIL = 'demo@localhost.localdomain'
 const FILE = 'demo.json'
 
-/** The name that the audit log has for what a start does to the account. */
+/** The actor in the audit log for changes that `npm start` makes. */
 const ACTOR = 'npm start'
 
 /**
- * Disables the demo account of this data folder, because its keys and its password are in the log
- * of earlier starts, and the service now has a public address. It does so once: an operator who
- * enables the account again means it.
+ * Disables the demo account of this data folder if the service now has a public address, because
+ * its keys and password are in the log of earlier starts. It does so only once: if an operator
+ * enables the account again, it stays enabled.
  *
- * @returns the address of the account that was disabled
+ * @returns the email address of the disabled account
  */
 export async function closeDemoAccount(db: Db, dataDir: string): Promise<string | undefined> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
@@ -42,8 +42,8 @@ export async function closeDemoAccount(db: Db, dataDir: string): Promise<string 
 }
 
 /**
- * The demo account of this data folder: made once, and again if database and folder no longer
- * belong together, or if a start with a public address disabled it.
+ * The demo account of this data folder. It is made once. It is made again if the database does not
+ * belong to the folder any more, or if a start with a public address disabled it.
  */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
@@ -69,10 +69,7 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
   return user ? { ...account, password: await passwordInForce(user, password) } : account
 }
 
-/**
- * The password as long as it opens the account: its owner or an operator may have given it another
- * password.
- */
+/** The password, if it still opens the account; its owner or an operator may have changed it. */
 async function passwordInForce(user: User | undefined, password: string | undefined): Promise<string | undefined> {
   return password !== undefined && (await isPasswordOf(user?.password_hash, password)) ? password : undefined
 }

@@ -5,10 +5,10 @@ import { enqueueProbe } from '../queue/probe-job.ts'
 import { closeRedis, openRedis } from '../redis/connection.ts'
 
 /**
- * Has upstreams probed, even if calls show their health. Never throws: if Redis is away, the
- * start says less and is a start all the same.
+ * Makes the gateway probe upstreams, even if calls already show their health. Never throws: if
+ * Redis is away, the start only prints less.
  *
- * @param probes.name of the jobs: an upstream is probed once under one name
+ * @param probes.name name of the jobs; under one name an upstream is probed only once
  */
 export async function probeNow(config: Config, { slugs, name }: { slugs: string[]; name: string }): Promise<void> {
   const log = createLog(config.log, 'start')

@@ -7,32 +7,32 @@ type Overview = Static<typeof OverviewAnswer>
 const LOOK_EVERY_MS = 300
 
 /**
- * A failure this much before the last attempt's end belongs to it, milliseconds: they are written
- * one after the other.
+ * If a failure and the end of the last attempt are this close, they belong together, milliseconds.
+ * They are written one after the other.
  */
 const SAME_ATTEMPT_MS = 1_000
 
 /**
- * Upstreams that a later start has probed: enough to tell an upstream that fails from a network
- * that is away.
+ * Number of upstreams that a later start probes. They are enough to distinguish a failing upstream
+ * from a missing network.
  */
 const PROBED_MAX = 3
 
 export interface ReachabilitySource {
-  /** The console's address. */
+  /** The address of the console. */
   url: string
   token: string
   /** When the start began, milliseconds since the epoch. */
   since: number
-  /** Has upstreams probed now; what comes of it is in the console. */
+  /** Probes upstreams now. The console shows the results. */
   probe: (slugs: string[]) => void
 }
 
 /**
- * Says how many upstreams answer, by the probes and calls since the start: waits until each enabled
- * upstream was tried, at most `waitMs`. After an earlier start the next probes may be due in
- * minutes: it has a few upstreams probed and waits for these. Undefined if nothing is known by
- * then.
+ * Says how many upstreams answer, from the probes and calls since the start. It waits until each
+ * enabled upstream was tried, but no longer than `waitMs`. If the service ran before, scheduled
+ * probes may be minutes away, so it probes a few upstreams and waits for these. Undefined if
+ * nothing is known in time.
  */
 export async function describeReachability(
   { url, token, since, probe }: ReachabilitySource,
@@ -57,8 +57,8 @@ export async function describeReachability(
 }
 
 /**
- * Slugs of the upstreams that allow most: a start costs a scarce upstream nothing, nor an upstream
- * whose cap is not known.
+ * Slugs of the upstreams with the largest caps, so that a start uses nothing of a small or unknown
+ * cap.
  */
 function leastLimited(upstreams: Overview['upstreams']): string[] {
   return upstreams
@@ -71,14 +71,14 @@ function leastLimited(upstreams: Overview['upstreams']): string[] {
 
 type Row = Pick<Overview['upstreams'][number], 'health'>
 
-/** Whether an upstream was tried since then, milliseconds since the epoch. */
+/** Whether an upstream was tried since a time, milliseconds since the epoch. */
 function isFresh({ health }: Row, since: number): boolean {
   return Date.parse(health?.checkedAt ?? '') >= since
 }
 
 /**
- * `27 of 27 enabled upstreams reachable.` Undefined if none was tried since then, milliseconds
- * since the epoch.
+ * A sentence such as `27 of 27 enabled upstreams reachable.` Undefined if none was tried since a
+ * time, milliseconds since the epoch.
  */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {
   const enabled = upstreams.filter((row) => row.enabled)

@@ -3,10 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createWhole, writeWhole } from './whole-file.ts'
 
-/**
- * Secrets that a process needs and that `npm start` makes once if none are given, by the variable's
- * name.
- */
+/** Variables of the secrets that a process needs. `npm start` generates missing secrets once. */
 const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
 
 export type Secrets = Record<(typeof NAMES)[number], string>
@@ -14,8 +11,8 @@ export type Secrets = Record<(typeof NAMES)[number], string>
 const FILE = 'secrets.json'
 
 /**
- * The secrets kept in the data folder; secrets that are missing are made. Only the owner can read
- * the file. Of several starts at once on a new folder all have the same secrets.
+ * The secrets of the data folder. Missing secrets are generated. Only the owner can read the file.
+ * If several starts run at once on a new folder, they get the same secrets.
  */
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
   const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)
@@ -30,7 +27,7 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
   return secrets
 }
 
-/** Reads a JSON file of the data folder; undefined if it is not there. */
+/** Reads a JSON file of the data folder; undefined if it does not exist. */
 export async function readPrivateJson<T>(dataDir: string, name: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(join(dataDir, name), 'utf8'))

@@ -25,7 +25,8 @@ import { type ProcessPlan, Supervisor } from './supervisor.ts'
 import { watchSources } from './watch-sources.ts'
 
 /**
- * The whole service on one machine: Postgres and Redis if no address is given, then every process.
+ * Runs the whole service on one machine: Postgres and Redis if no address is set, then every
+ * process.
  */
 const output = {
   isTerminal: process.stdout.isTTY === true,
@@ -39,41 +40,41 @@ const embedded: KeptServer[] = []
 let isEnding = false
 
 /**
- * An end that comes while services start waits for them so long, milliseconds: it can stop only
- * what has started.
+ * If the end is requested while services start, it waits for them so long, milliseconds, because it
+ * can stop only services that have started.
  */
 const STARTING_MS_MAX = 8_000
 const { promise: started, resolve: setStarted } = Promise.withResolvers<void>()
 
 /**
- * How long processes of a start that was killed may take to end, milliseconds: they finish their
+ * How long the processes of a killed start may take to end, milliseconds. They first finish their
  * calls.
  */
 const LEFT_BEHIND_MS_MAX = 25_000
 
 const startedAt = Date.now()
 
-/** `npm run dev`: processes start again when their code changes. */
+/** `npm run dev`: processes start again when the source code changes. */
 const isWatching = process.argv.includes('--watch')
 
-/** How long the welcome waits for the first probes, milliseconds. */
+/** How long the welcome text waits for the first probes, milliseconds. */
 const REACHABLE_MS_MAX = 4_000
 
-/** The same after the welcome, if a slow machine had tried none by then, milliseconds. */
+/** The same wait after the welcome text, if no upstream was tried before it, milliseconds. */
 const REACHABLE_LATER_MS_MAX = 60_000
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
-// Whoever started this process is gone without a signal.
+// The process that started this process has ended without a signal.
 process.once('disconnect', () => void end(0))
 
 try {
   await start().finally(setStarted)
 } catch (error) {
-  // Told to end, it ends what starts: that is no failure.
+  // If the end was requested, a failure to start is expected.
   if (!isEnding) {
     print(error instanceof Error ? error.message : String(error))
     if (error instanceof Error && error.cause && !(error instanceof ConfigError)) print(String(error.cause))
-    // A setting is refused before anything has started: there is nothing to stop.
+    // A setting is checked before anything starts, so there is nothing to stop.
     if (error instanceof ConfigError && embedded.length === 0) process.exit(1)
     await end(1)
   }
@@ -101,7 +102,7 @@ async function start(): Promise<void> {
   const url = consoleUrl(settings.opsHost, consolePort)
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  // Nobody waits for it.
+  // The start does not wait for these probes.
   const probe = (slugs: string[]) => void probeNow(config, { slugs, name: `start-${startedAt}` })
   const fromConsole = { url, token: operatorToken, since: startedAt, probe }
   const reachable = await describeReachability(fromConsole, REACHABLE_MS_MAX)
@@ -129,8 +130,8 @@ function throwIfEnding(): void {
 }
 
 /**
- * Before anything is started: every setting; the addresses of what is not there yet are stood in
- * for.
+ * Checks every setting before anything is started, with placeholders for addresses that are not
+ * known yet.
  */
 function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secrets: Record<string, string>): void {
   const standIns = { DATABASE_URL: databaseUrl ?? 'postgres://embedded', REDIS_URL: redisUrl ?? 'redis://embedded' }
@@ -138,8 +139,9 @@ function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secr
 }
 
 /**
- * Before anything is started: a port in use ends the start at once, with one sentence. If an
- * earlier start was killed, its processes notice and end by themselves: their ports are waited for.
+ * Checks the ports before anything is started, so that a port in use ends the start at once, with
+ * one sentence. If an earlier start was killed, its processes end by themselves, so their ports are
+ * waited for.
  */
 async function checkPorts(settings: StartConfig): Promise<void> {
   const { dataDir } = settings
@@ -201,8 +203,8 @@ async function startEmbedded(name: string, start: () => Promise<EmbeddedServer>)
 }
 
 /**
- * Keys that everybody can read in the log are for the person who tries the service on this machine.
- * At a public address there is no demo account, and a demo account of earlier starts ends.
+ * The keys of the demo account are printed for a person who tries the service on this machine. At a
+ * public address there is no demo account, and the demo account of earlier starts is disabled.
  */
 async function openDemo(config: Config, { dataDir, baseUrl }: StartConfig): Promise<DemoAccount | undefined> {
   const db = openDatabase(config.databaseUrl, createLog(config.log, 'start'))
@@ -218,7 +220,7 @@ async function openDemo(config: Config, { dataDir, baseUrl }: StartConfig): Prom
 
 /**
  * Starts every process.
- * @returns the console's port
+ * @returns the port of the console
  */
 async function startProcesses(
   { processes, webPorts, opsPort, metricsPorts }: StartConfig,
@@ -228,7 +230,7 @@ async function startProcesses(
     ...numbered('web', processes.webNodes, (index) => ({
       kind: 'web' as const,
       entry: 'src/server.ts',
-      // One of them redirects; there is one such port.
+      // Only one API node redirects, because there is only one such port.
       environment: { PORT: String(webPorts[index]), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
     })),
     ...numbered('worker', processes.workers, () => ({
@@ -239,7 +241,7 @@ async function startProcesses(
     { kind: 'probe' as const, label: 'probe', entry: 'workers/probe.ts', environment: {} },
     { kind: 'ops' as const, label: 'ops', entry: 'src/ops.ts', environment: { OPS_PORT: String(opsPort) } },
   ]
-  // They share this machine: each shows its metrics on a port of its own, in this order.
+  // The processes share this machine, so each gets its own port for metrics, in this order.
   const plans = kinds.map((kind, index) => ({
     ...kind,
     environment: {
@@ -258,7 +260,10 @@ function numbered(kind: string, count: number, plan: (index: number) => Omit<Pro
   return Array.from({ length: count }, (_, index) => ({ label: `${kind}-${index + 1}`, ...plan(index) }))
 }
 
-/** Ends everything in the reverse order of starting; called twice, at once. */
+/**
+ * Ends everything in the reverse order of starting. If it is called again, it ends everything at
+ * once.
+ */
 async function end(code: number): Promise<void> {
   if (isEnding) {
     supervisor.kill()

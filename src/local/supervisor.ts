@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { childEnvironment, NODE_FLAGS, type ProcessKind } from '../config.ts'
 
-/** A kind of process to keep running. */
+/** A process to keep running. */
 export interface ProcessPlan {
   kind: ProcessKind
-  /** `web-1`: stands before its log lines. */
+  /** The prefix of its log lines: `web-1`. */
   label: string
-  /** File to run, relative to the project. */
+  /** The file to run, relative to the project. */
   entry: string
   environment: Record<string, string>
 }
@@ -17,25 +17,25 @@ const RESTART_MS_MIN = 500
 const RESTART_MS_MAX = 15_000
 
 /**
- * How long a process may take to be ready, as on a slow disk, and to end after SIGTERM.
- * Milliseconds.
+ * How long a process may take to become ready, for example on a slow disk, and to end after
+ * SIGTERM. Milliseconds.
  */
 const READY_MS_MAX = 60_000
 const END_MS_MAX = 28_000
 
-/** A process that was ready this long is not in a restart loop, milliseconds. */
+/** After so long, a process is not in a restart loop, milliseconds. */
 const STEADY_MS = 60_000
 
 /**
- * Keeps processes running: labels what they print, starts them again when they die, ends them
- * together.
+ * Keeps processes running: adds a label to their output, starts them again when they die, and ends
+ * them together.
  */
 export class Supervisor {
   readonly #print: (label: string, line: string) => void
   readonly #readyMsMax: number
   readonly #children = new Map<string, ChildProcess>()
   readonly #restarted = new WeakSet<ChildProcess>()
-  /** Starts a process that waits after its death, by its label. */
+  /** Functions that start a dead process without waiting for the end of its pause, by label. */
   readonly #waiting = new Map<string, () => void>()
   #isEnding = false
 
@@ -45,9 +45,9 @@ export class Supervisor {
   }
 
   /**
-   * Starts a process and waits until it says that it is ready.
+   * Starts a process and waits until it reports that it is ready.
    *
-   * @returns what it said
+   * @returns what it reported
    * @throws Error if it ends before that, or takes too long
    */
   async start(plan: ProcessPlan): Promise<unknown> {
@@ -79,8 +79,8 @@ export class Supervisor {
   }
 
   /**
-   * Ends every process in order and starts it again at once, also a process that waits after its
-   * death: its code changed.
+   * Ends every process in an orderly way and starts it again at once, including processes that wait
+   * after a death, because their code has changed.
    */
   restart(): void {
     for (const child of this.#children.values()) {
@@ -90,7 +90,7 @@ export class Supervisor {
     for (const startNow of [...this.#waiting.values()]) startNow()
   }
 
-  /** Ends all processes at once. */
+  /** Kills all processes at once. */
   kill(): void {
     this.#isEnding = true
     for (const child of this.#children.values()) child.kill('SIGKILL')
@@ -101,7 +101,7 @@ export class Supervisor {
       env: childEnvironment(kind, environment),
       execArgv: [...process.execArgv, ...NODE_FLAGS],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      // A Ctrl-C in the terminal reaches this process alone, which then ends the others in order.
+      // A Ctrl-C in the terminal reaches only this process, which then ends the others in order.
       detached: true,
     })
     for (const stream of [child.stdout, child.stderr]) {

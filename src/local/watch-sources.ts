@@ -1,14 +1,14 @@
 import { watch } from 'node:fs'
 
 /**
- * An editor writes several files, and one file several times: changes this close together are one,
- * milliseconds.
+ * Changes this close together count as one, milliseconds, because an editor writes several files,
+ * and may write one file several times.
  */
 const SETTLE_MS = 300
 
 /**
- * Calls back after files of the service changed.
- * @returns how to stop
+ * Calls back after source files have changed.
+ * @returns stops the watching
  */
 export function watchSources(root: URL, onChange: (file: string) => void): () => void {
   let timer: NodeJS.Timeout | undefined

@@ -12,18 +12,18 @@ import {
 } from 'node:fs'
 
 /**
- * Replaces a file, which only its owner can read: at each moment it holds the old text or the new
- * text, whole.
+ * Replaces a file that only its owner can read. At every moment the file holds either the whole old
+ * text or the whole new text.
  */
 export function writeWhole(file: string, text: string): void {
   withDraft(file, text, (draft) => renameSync(draft, file))
 }
 
 /**
- * Makes a file that only its owner can read, unless it is there: of several at once a single
- * process makes it. An empty file counts as absent.
+ * Creates a file that only its owner can read, unless it exists. If several processes do it at
+ * once, only one succeeds. An empty file counts as missing.
  *
- * @returns what it holds then
+ * @returns the content of the file
  */
 export function createWhole(file: string, text: string): string {
   withDraft(file, text, (draft) => {
@@ -33,7 +33,7 @@ export function createWhole(file: string, text: string): string {
 }
 
 /**
- * As `tryLink`; if the file system has no second names, two at once may both succeed, and the later
+ * As `tryLink`. If the file system has no hard links, two processes may both succeed, and the later
  * text stays.
  */
 function isNamed(draft: string, file: string): boolean {
@@ -48,8 +48,8 @@ function isNamed(draft: string, file: string): boolean {
 }
 
 /**
- * Gives a file a second name, unless something has it.
- * @returns whether it did
+ * Makes a hard link to a file, unless the name exists.
+ * @returns whether it made the link
  */
 export function tryLink(file: string, name: string): boolean {
   try {
@@ -62,8 +62,8 @@ export function tryLink(file: string, name: string): boolean {
 }
 
 /**
- * What is written to the draft is on the disk before it gets its name: a full disk or a lost
- * machine leaves no half of it.
+ * The draft is on the disk before it gets its name, so that a full disk or a crash never leaves
+ * half a file.
  */
 function withDraft(file: string, text: string, use: (draft: string) => void): void {
   const draft = `${file}.${randomUUID()}`

@@ -8,7 +8,7 @@ import { textTable } from './text-table.ts'
 
 type Call = Static<typeof AccountedCallAnswer>
 
-/** What became of a call and where its time went, or of each call of a request. */
+/** The outcome of a call and where its time went, or of each call of a request. */
 export function callsText(calls: Call[]): string {
   return calls.map(callText).join('\n\n')
 }
@@ -47,7 +47,7 @@ function ms(value: number | null): string {
   return value === null ? '-' : durationWords(value)
 }
 
-/** An account: its plan, APIs, keys, connections and last failures. */
+/** An account as text: its plan, APIs, keys, connections and last failures. */
 export function accountText({ user, apis, failures, keys, connections }: AccountReport): string {
   const usage = apis.map(({ day, api, calls, refused, failed }) => [day, api, `${calls}`, `${refused}`, `${failed}`])
   const keyRows = keys.map(({ id, environment, label, lastFour, lastUsedAt }) => [

@@ -14,10 +14,10 @@ import { describeUser, noSuchUser, UserAnswer } from './change-user.ts'
 
 const DAY_MS = 86_400_000
 
-/** Calls and failures that a report has of each. */
+/** Calls, and failures, in a report. */
 const CALLS_MAX = 20
 
-/** An account with what it does: what an operator needs to answer its user. */
+/** An account and its activity: what an operator needs to answer a user's question. */
 export const AccountReport = Type.Object({
   user: UserAnswer,
   apis: Type.Array(

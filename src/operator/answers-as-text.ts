@@ -25,14 +25,14 @@ export interface AuditRecord {
 
 const UNKNOWN = '?'
 
-/** Whether callers fail now: what `status` ends with exit code 1 for. */
+/** Whether callers fail now. If so, the command `status` has the exit code 1. */
 export function isFailing({ problems }: Overview): boolean {
   return problems.some(({ rank }) => rank === 0)
 }
 
 /**
- * The headline unless a problem is the headline, then the problems, each with what callers get and
- * what to do; last how many there are of what.
+ * The text of `status`: the headline (unless it repeats a problem), then each problem with what
+ * callers get and what to do, and finally the counts.
  */
 export function statusText({ headline, problems, upstreams, processes, callsLastMinute }: Overview): string {
   const states = upstreams.filter((row) => row.enabled).map(({ caps, ...row }) => stateOf({ ...row, cap: caps }))
@@ -62,7 +62,7 @@ function countKinds(processes: { kind: string }[]): string {
   return kinds.map((kind) => `${processes.filter((one) => one.kind === kind).length} ${kind}`).join(', ') || 'none'
 }
 
-/** One line an API. */
+/** A line for each API. */
 export function overviewText(overview: Overview): string {
   const heads = ['API', 'Health', 'Waiting', 'Active', 'Cap left', '5 min', 'Failing', 'Why']
   return `${textTable(heads, overview.upstreams.map(overviewRow), { whole: ['API'] })}\n\n${statusText(overview)}`
@@ -101,7 +101,10 @@ const STATE_WORDS = {
   'waiting-for-worker': 'waiting for worker',
 } as const
 
-/** A line a call: calls that run, then calls in the order in which they are served. */
+/**
+ * A line for each call: running calls first, then the others in the order in which they will be
+ * served.
+ */
 export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }: Static<typeof QueueAnswer>): string {
   if (calls === null || otherJobs === null || failedJobs === null) return 'Unknown: Redis does not answer.'
   const rows = calls.map((call) => [
@@ -126,7 +129,7 @@ export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }:
   return [...(table ? [table] : []), ...failedTable, wrapped(count.trim())].join('\n\n')
 }
 
-/** The accounts with most calls in the last hour. */
+/** The accounts with the most calls in the last hour. */
 export function topText({ accounts }: Overview): string {
   if (accounts === null) return 'Unknown: Redis does not answer.'
   if (accounts.length === 0) return 'No calls in the last hour.'
@@ -136,7 +139,7 @@ export function topText({ accounts }: Overview): string {
   return textTable(['Account', 'Calls (1 h)', '429', 'Other 4xx', '5xx'], rows, { whole: ['Account'] })
 }
 
-/** A line an account, and whether there are more of them. */
+/** A line for each account, and whether there are more accounts. */
 export function usersText({ users, more }: { users: User[]; more: boolean }): string {
   if (users.length === 0) return 'No account fits.'
   const rows = users.map((user) => [
@@ -159,7 +162,9 @@ function accountState({ disabled, approved, emailVerified }: User): string {
   return emailVerified ? 'verified' : 'unverified'
 }
 
-/** One account, and what it may do as it is now: an approval proves no address. */
+/**
+ * One account, and what it may do now. For example, an approval does not prove the email address.
+ */
 export function userText(user: User): string {
   return `${usersText({ users: [user], more: false })}\n\n${wrapped(mayDo(user))}`
 }
@@ -194,7 +199,7 @@ function upstreamState({ enabled, needsCallerKey, switchedOff, paused }: Upstrea
   return needsCallerKey ? "for callers' keys" : 'needs a key'
 }
 
-/** Caps as `--caps` takes them. */
+/** Caps in the form that `--caps` accepts. */
 function capsText({ concurrency, rates }: Upstream['caps']): string {
   return [`concurrency=${concurrency}`, ...rates.map(({ max, seconds }) => `${max}/${seconds}`)].join(',')
 }
@@ -214,7 +219,10 @@ export function auditText(records: AuditRecord[]): string {
   )
 }
 
-/** Only what differs: `tier developer → pro`, or `role operator` if nothing was there before. */
+/**
+ * The changed members only: `tier developer → pro`, or `role operator` if there was no value
+ * before.
+ */
 export function changesText(before: unknown, after: unknown): string {
   const old = Object(before)
   return Object.entries(Object(after))

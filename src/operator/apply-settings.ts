@@ -19,8 +19,8 @@ import { GatewayError } from '../errors.ts'
 import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
 
 /**
- * The settings of several upstreams. A member that is absent stays as it is, and null puts it back
- * to its default.
+ * Settings of several upstreams. An absent member does not change; null resets a member to its
+ * default.
  */
 export const SettingsChange = Type.Object(
   {
@@ -50,19 +50,22 @@ export const SettingsAnswer = Type.Object({
 })
 export type SettingsDifference = Static<typeof SettingsAnswer>['differences'][number]
 
-/** What the operators have set, of every upstream that has settings of theirs. */
+/** The settings that operators have stored, for every upstream that has stored settings. */
 export const StoredSettings = Type.Object({
   ...SettingsChange.properties,
   keys: Type.Array(Type.String(), { description: 'Upstreams with a key that an operator stored; no answer has it' }),
 })
 
-/** The settings that `applySettingsChange` takes back without a difference. */
+/**
+ * The stored settings, in the form that `applySettingsChange` accepts. Applying them changes
+ * nothing.
+ */
 export async function readStoredSettings({ db, catalog }: { db: Db; catalog: Catalog }): Promise<StoredSettings> {
   const stored: StoredSettings = { upstreams: {}, keys: [] }
   const rows = await listUpstreamSettings(db)
   for (const row of rows.toSorted((one, other) => (one.slug < other.slug ? -1 : 1))) {
     const { slug, enabled, tier_required: tierRequired, caps, paused_mode: paused, key_sealed: key } = row
-    // The settings of an own API whose document is gone wait for it.
+    // The own API was removed. Its settings stay stored in case it returns.
     if (!catalog.has(slug)) continue
     const settings = {
       ...(enabled !== null && { enabled }),
@@ -77,10 +80,10 @@ export async function readStoredSettings({ db, catalog }: { db: Db; catalog: Cat
 }
 
 /**
- * Applies settings of several upstreams in one transaction, whole or not at all, as one act of the
+ * Applies the settings of several upstreams in one transaction, all or none, as one entry of the
  * audit log.
  *
- * @returns the differences, and the upstreams that have another key now
+ * @returns the differences, and the upstreams whose key has changed
  * @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for settings that do not fit together
  */
 export function applySettingsChange(
@@ -88,7 +91,7 @@ export function applySettingsChange(
   { upstreams }: SettingsChange,
   { actor, isDryRun }: { actor: string; isDryRun: boolean },
 ): Promise<{ differences: SettingsDifference[]; otherKeys: Api[] }> {
-  // In one order, so that two applications at once do not wait for each other.
+  // The order is fixed, so that two concurrent changes cannot deadlock.
   const changes = Object.entries(upstreams).toSorted(([one], [other]) => (one < other ? -1 : 1))
   return deps.db.transaction().execute(async (transaction) => {
     const planned: PlannedChange[] = []
@@ -151,8 +154,8 @@ async function plan(
 }
 
 /**
- * The stored key; null if there is none; undefined for a key that the secrets of this process do
- * not open, which any key replaces.
+ * The stored key; null if there is none; undefined if this process cannot decrypt it. Any new key
+ * replaces such a key.
  */
 function keyOf(row: UpstreamSettingsRow | undefined, secrets: Secret[]): string | null | undefined {
   if (!row?.key_sealed || !row.key_secret_id) return null

@@ -8,8 +8,8 @@ const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 500
 
 /**
- * Records that an export reads at once. It holds no connection of the pool while its reader is
- * slow.
+ * Records that an export reads with one query. Between queries it holds no connection of the pool,
+ * even if its reader is slow.
  */
 const EXPORT_BATCH = 500
 
@@ -21,10 +21,7 @@ const Moment = Type.String({
 })
 const Text = (description: string) => Type.String({ maxLength: 100, description })
 
-/**
- * What a reader of the audit log may ask for. An empty text is the same as none, because forms send
- * empty fields.
- */
+/** Filters of the audit log. An empty text counts as absent, because forms send empty fields. */
 export const AuditQuery = Type.Object({
   from: Type.Optional(Moment),
   to: Type.Optional(Moment),
@@ -43,16 +40,16 @@ export const AuditQuery = Type.Object({
 })
 export type AuditQuery = Static<typeof AuditQuery>
 
-/** One page, newest first. */
+/** One page, the newest records first. */
 export interface AuditPage {
   records: AuditEntry[]
-  /** The query of the next page; undefined on the last page. */
+  /** The query string of the next page; undefined on the last page. */
   next: URLSearchParams | undefined
 }
 
 /**
  * Reads a page.
- * @throws GatewayError VALIDATION_ERROR if a date is no date
+ * @throws GatewayError VALIDATION_ERROR if a text is not a date
  */
 export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPage> {
   const limit = Math.min(Number(query.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
@@ -65,9 +62,9 @@ export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPag
 }
 
 /**
- * Every record that fits, a line of JSON each, newest first.
+ * Every matching record as a line of JSON, the newest first.
  *
- * @throws GatewayError VALIDATION_ERROR if a date is no date
+ * @throws GatewayError VALIDATION_ERROR if a text is not a date
  */
 export function exportAudit(db: Db, query: AuditQuery): AsyncGenerator<string> {
   return auditLines(db, filterOf(query))
@@ -83,13 +80,13 @@ async function* auditLines(db: Db, filter: AuditFilter): AsyncGenerator<string> 
   }
 }
 
-/** A record as the operator API gives it. */
+/** A record in the form of the operator API. */
 export function auditAnswer(record: AuditEntry) {
   return { ...record, at: record.at.toISOString() }
 }
 
 function filterOf({ from, to, actor, action, subject, cursor }: AuditQuery): AuditFilter {
-  // A day as the end is meant with all its hours.
+  // If the end is a day, all hours of this day are included.
   const end = momentOf('to', to)
   return {
     from: momentOf('from', from),

@@ -11,8 +11,8 @@ import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } 
 import { GatewayError } from '../errors.ts'
 
 /**
- * What an operator may change of an upstream; null puts a member back to what the file and the
- * environment say.
+ * The settings of an upstream that an operator may change. Null resets a member to the value of the
+ * file and the environment.
  */
 export const UpstreamChange = Type.Object(
   {
@@ -56,11 +56,11 @@ export const UpstreamChange = Type.Object(
 )
 
 /**
- * Changes an upstream's settings, all of them or none, and writes the change down with what was
- * before.
+ * Changes an upstream's settings, all or none, and records the values before and after in the audit
+ * log.
  *
- * @returns `isOtherKey`: a key was stored, or taken away that was there
- * @throws GatewayError VALIDATION_ERROR for settings that do not fit together
+ * @returns `isOtherKey`: whether a key was stored or an existing key was removed
+ * @throws GatewayError VALIDATION_ERROR for settings that contradict each other
  */
 export function changeUpstream(
   { db, secrets }: { db: Db; secrets: Secret[] },
@@ -85,7 +85,7 @@ export function changeUpstream(
   })
 }
 
-/** The settings that an upstream has after a change. */
+/** The settings after a change. */
 export function mergeChange(
   row: UpstreamSettingsRow | undefined,
   change: Static<typeof UpstreamChange>,
@@ -101,7 +101,7 @@ export function mergeChange(
   }
 }
 
-/** @throws GatewayError VALIDATION_ERROR for settings that do not fit together */
+/** @throws GatewayError VALIDATION_ERROR for settings that contradict each other */
 export function checkTogether(
   { slug, upstream, configured }: Api,
   change: Static<typeof UpstreamChange>,
@@ -119,7 +119,7 @@ function invalid(param: string, message: string): GatewayError {
   return new GatewayError('VALIDATION_ERROR', { message, tokens: { param } })
 }
 
-/** Settings as the audit log holds them. Of a key it holds only that there is a key. */
+/** Settings in the form of the audit log. It records whether there is a key, never the key. */
 export function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): Record<string, unknown> {
   return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
 }

@@ -43,8 +43,8 @@ export const UserChange = Type.Object(
 )
 
 /**
- * Changes an account, and writes the change down with what was before. Disabling ends the account's
- * sessions: enabling it again must not revive them.
+ * Changes an account, and records the values before and after in the audit log. Disabling an
+ * account ends its sessions, so that they do not work again after it is enabled.
  *
  * @throws GatewayError USER_NOT_FOUND
  */
@@ -75,7 +75,7 @@ export function changeUser(
   })
 }
 
-/** Operators name accounts by id: nobody has to sign up first. */
+/** Operators name accounts by id, so the hint says how to find an id. */
 export function noSuchUser(): GatewayError {
   const words = { message: 'No account has this id.', hint: 'Find its id with GET /v1/operator/users' }
   return new GatewayError('USER_NOT_FOUND', words)

@@ -11,21 +11,21 @@ import type { Upstream } from '../catalog/upstream.ts'
 import { UsageError } from './command-line.ts'
 import { textTable } from './text-table.ts'
 
-/** What the gateway makes of a document, for programs. */
+/** The result of checking a document, for programs. */
 export interface CheckAnswer {
   ok: boolean
   slug: string
   errors: Finding[]
   leftOut: Finding[]
   /**
-   * The entry of the catalog; its health score is unknown and so 0. Null when the document has
-   * errors.
+   * The API as the catalog will list it. Its health score is 0, because it is unknown. Null if the
+   * document has errors.
    */
   entry: ApiEntry | null
   effects: Record<string, Effect>
 }
 
-/** What the gateway makes of a folder, for programs. */
+/** The result of checking a folder, for programs. */
 export interface CheckFolderAnswer {
   ok: boolean
   documents: CheckAnswer[]
@@ -34,8 +34,8 @@ export interface CheckFolderAnswer {
 }
 
 /**
- * Reads a document, or all documents of a folder, as a process of the gateway would, and needs
- * none. Documents of a folder that clash with each other have errors.
+ * Checks a document, or all documents of a folder, as a process of the gateway would. No process
+ * needs to run. Conflicts between documents of a folder are errors.
  *
  * @param overlay absent: the overlay beside the document, if there is an overlay
  * @throws UsageError if `overlay` is given for a folder
@@ -78,7 +78,7 @@ async function checkFolder(folder: string): Promise<{ answer: CheckFolderAnswer;
   return { answer: { ok, documents: answers, errors: strays }, text: lines.join('\n') }
 }
 
-/** As `checkPath`, of one document. */
+/** As `checkPath`, for one document. */
 export async function checkDocument(
   file: string,
   overlay: string | undefined,

@@ -2,9 +2,9 @@ import { type Api, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 
 /**
- * Refuses a probe that would not be sent, for the operator would wait for nothing.
+ * Refuses a probe that would not be sent, so that the operator does not wait for nothing.
  *
- * @throws GatewayError API_NOT_ENABLED or API_PAUSED, with what to do first as its message
+ * @throws GatewayError API_NOT_ENABLED or API_PAUSED. The message says what to do first.
  */
 export function checkProbe({ enabled, isSwitchedOff, pausedMode }: Api): void {
   if (isSwitchedOff) {

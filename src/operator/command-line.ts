@@ -65,7 +65,7 @@ Options
 The token is OPERATOR_TOKEN, or the token that npm start keeps in the data folder.
 `
 
-/** What the person at the terminal did wrong; printed without a stack. */
+/** A mistake of the person at the terminal. It is printed without a stack trace. */
 export class UsageError extends Error {}
 
 const OPTIONS = {
@@ -92,18 +92,18 @@ const OPTIONS = {
 export type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
 interface Taken {
-  /** Whether it is about an account or an upstream. */
+  /** Whether the command needs an account or an upstream. */
   subject: boolean
   options: (keyof Values)[]
 }
 
-/** Other names of commands: the operator API says user for an account. */
+/** Other names of commands, because the operator API calls an account a user. */
 const ALIASES = new Map([
   ['users', 'accounts'],
   ['user', 'account'],
 ])
 
-/** Options that every command takes. */
+/** Options of every command. */
 const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 
 const TAKEN = {
@@ -138,9 +138,8 @@ export interface CommandLine {
 }
 
 /**
- * What is to be done; undefined if help is wanted. An argument or option that the command does not
- * take is refused: whoever wrote it means something by it, and would take the success of the rest
- * for its own.
+ * The parsed command line; undefined if help is requested. Unknown arguments and options are
+ * refused, because ignoring them would look like success.
  *
  * @throws UsageError
  */

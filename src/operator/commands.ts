@@ -35,11 +35,11 @@ type SettingsResult = Static<typeof SettingsAnswer>
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
 /**
- * Does what a command line of the operator says.
+ * Runs a command line of the operator.
  *
- * @param environment where the address and the token of the operator API are. Default: the
+ * @param environment variables with the address and token of the operator API. Default: the
  *   environment of the process
- * @throws UsageError, ConfigError or a parse error for what the person at the terminal can mend
+ * @throws UsageError, ConfigError or a parse error if the person at the terminal made a mistake
  */
 export async function operate(args: string[], environment?: Environment): Promise<Done> {
   const commandLine = readCommandLine(args)
@@ -49,13 +49,16 @@ export async function operate(args: string[], environment?: Environment): Promis
   return { text: values.json ? JSON.stringify(answer, null, 2) : text, code }
 }
 
-/** What the command line prints, and its exit code. */
+/** The output of the command line, and its exit code. */
 export interface Done {
   text: string
   code: number
 }
 
-/** Whether the person at the terminal needs the message of an error alone, and not its stack. */
+/**
+ * Whether an error is a mistake of the person at the terminal, who needs its message but no stack
+ * trace.
+ */
 export function isOfUser(error: unknown): error is Error {
   return error instanceof UsageError || error instanceof ConfigError || isParseError(error)
 }
@@ -68,9 +71,10 @@ async function run(
   return await COMMANDS[command]({ client: await loadOperatorClient(values.url, environment), subject, values })
 }
 
-/** The only command that needs no gateway. */
+/** The only command that works without a running gateway. */
 async function check(path: string, { overlay }: Values): Promise<Result> {
-  // Imported here: the reader of documents is a large package, which no other command needs.
+  // Imported here, because the reader of documents is a large package and no other command needs
+  // it.
   const { checkPath } = await import('./check-document.ts')
   const checked = await checkPath(path, overlay)
   return { ...checked, code: checked.answer.ok ? 0 : 1 }
@@ -82,7 +86,7 @@ interface Invocation {
   values: Values
 }
 
-/** What came of a command: the answer for programs, and as text. */
+/** The result of a command: the answer for programs, and the text. */
 interface Result {
   answer: unknown
   text: string
@@ -169,7 +173,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     return { answer, text, code: outcome?.code === null ? 0 : 1 }
   },
   apply: async ({ client, subject, values }) => {
-    // Imported here: the reader of YAML is a large package, which few commands need.
+    // Imported here, because the YAML parser is a large package and few commands need it.
     const { readSettingsFile } = await import('./settings-file.ts')
     const settings = await readSettingsFile(required(subject, 'a file'), client.variable)
     const answer = await request(client, `POST /v1/operator/settings?dryRun=${values.check === true}`, settings)

@@ -8,8 +8,8 @@ export const CapsAnswer = Type.Object({
 })
 
 /**
- * An upstream as operators see it, with the settings in force now. It only says whether there is a
- * key.
+ * An upstream as operators see it, with its present settings. It says whether there is a key, but
+ * never shows the key.
  */
 export const UpstreamAnswer = Type.Object({
   slug: Type.String(),

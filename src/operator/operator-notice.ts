@@ -6,7 +6,10 @@ import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
-/** What an operator tells everybody who opens a page, until an end: a planned outage, say. */
+/**
+ * A notice of the operator for everybody who opens a page, for example about planned downtime. It
+ * has an end.
+ */
 export const OperatorNotice = Type.Object(
   {
     text: Type.String({
@@ -22,7 +25,7 @@ export const OperatorNotice = Type.Object(
 
 export type OperatorNotice = Static<typeof OperatorNotice>
 
-/** Longest that a notice may stand, milliseconds: nobody should find a forgotten notice. */
+/** Longest time for which a notice is shown, milliseconds, so that no forgotten notice stays. */
 const STANDS_MS_MAX = 90 * 86_400_000
 
 /** @throws what Redis throws */
@@ -32,10 +35,10 @@ export async function readNotice(redis: RedisConnection): Promise<OperatorNotice
 }
 
 /**
- * Puts a notice in the place of the notice before, or ends it with undefined, and writes the change
- * down. Redis forgets it at its end.
+ * Replaces the notice, or removes it if undefined is given, and records the change in the audit
+ * log. Redis deletes the notice at its end.
  *
- * @throws GatewayError VALIDATION_ERROR for an end that is past or too far
+ * @throws GatewayError VALIDATION_ERROR if the end has passed or is too far away
  */
 export async function changeNotice(
   { db, redis }: { db: Db; redis: RedisConnection },

@@ -9,14 +9,14 @@ import { digestOf } from '../telemetry/known-apis.ts'
 import type { SettingsSync } from './upstream-settings.ts'
 
 /**
- * How often a process looks whether files of the folder changed, milliseconds. It reads files that
- * have not changed since the look before, so that it reads no file that is being written.
+ * How often a process checks the files of the folder, milliseconds. It reads files only if they
+ * have not changed since the previous check, so that it never reads a half-written file.
  */
 const LOOK_EVERY_MS = 500
 
 /**
- * How long a process waits until all workers have loaded the documents that it has read,
- * milliseconds. Then it serves them even if a worker cannot.
+ * How long a process waits for all workers to load the new documents, milliseconds. After this it
+ * serves them even if some worker has not.
  */
 const WORKERS_MS_MAX = 30_000
 
@@ -25,7 +25,7 @@ export interface OwnApisDeps {
   log: Pick<Log, 'info' | 'error' | 'warn'>
   catalog: Catalog
   settings: Pick<SettingsSync, 'apply'>
-  /** Absent in a worker, which serves what it has read at once. */
+  /** Absent in a worker, which serves new documents at once. */
   lanes?: Pick<LaneDirectory, 'areLoaded'>
 }
 
@@ -36,16 +36,16 @@ interface ReadApis {
 }
 
 /**
- * Keeps the own APIs of a process as the files of the operator's folder say. A set of documents is
- * checked as a whole: with an error in one of them, the process goes on with the set before.
- * Workers come first, and keep what left for calls that are on their way.
+ * Keeps a process's own APIs equal to the files of the operator's folder. The documents are checked
+ * together: if one has an error, the process keeps the previous set. Workers load changes first,
+ * and keep removed APIs for calls that are still running.
  */
 export class OwnApis {
   readonly #deps: OwnApisDeps
   readonly #listeners = new Set<() => void>()
   readonly #closing = new AbortController()
   #looking: Promise<void> | undefined
-  /** The files at the last look, and when they were read last. */
+  /** The state of the files at the last check, and when they were last read. */
   #seen: string | undefined
   #read: string | undefined
   #next: ReadApis | undefined
@@ -54,7 +54,7 @@ export class OwnApis {
     this.#deps = deps
   }
 
-  /** Begins to look, if there is a folder. */
+  /** Begins to check the folder, if one is set. */
   open(): void {
     const { ownFolder } = this.#deps.config.upstreams
     if (ownFolder !== undefined) this.#looking = this.#lookOnAndOn(ownFolder)
@@ -65,7 +65,7 @@ export class OwnApis {
     await this.#looking
   }
 
-  /** Calls back after own APIs came, changed or left. */
+  /** Calls `listener` after own APIs were added, changed or removed. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener)
   }
@@ -92,14 +92,14 @@ export class OwnApis {
     if (next && (this.#isLoadedByWorkers(next) || performance.now() - next.readAt > WORKERS_MS_MAX)) this.#serve(next)
   }
 
-  /** @returns undefined if the documents have errors, or are the same as before */
+  /** @returns undefined if the documents have errors, or have not changed */
   async #readFolder(ownFolder: string): Promise<ReadApis | undefined> {
     const { config, log, catalog } = this.#deps
     const { bySlug, isOperatorNamed, builtIn } = config.upstreams
     try {
       const apis = [...(await loadOwnUpstreams({ ownFolder, builtIn }))].map(([slug, upstream]) => {
         const before = catalog.get(slug)
-        // What is the same stays the same object, with all that was made of it.
+        // An unchanged API stays the same object, so that everything derived from it stays valid.
         if (before && digestOf(before) === digestOf({ upstream })) return before
         return createApi(slug, upstream, { settings: bySlug, isOperatorNamed })
       })
@@ -139,7 +139,10 @@ function ownOf(catalog: Catalog): Api[] {
   return [...catalog.values()].filter(isOwn)
 }
 
-/** Describes the files of a folder as they are now, or why the folder cannot be read. */
+/**
+ * A text that changes when the files of a folder change, or that says why the folder cannot be
+ * read.
+ */
 async function describeFiles(folder: string): Promise<string> {
   const codeOf = (error: unknown): string => String(Object(error).code)
   const names = await readdir(folder).catch(codeOf)

@@ -4,8 +4,8 @@ import type { Db } from '../db/database.ts'
 import { lockUpstreamSettings, savePausedMode } from '../db/upstream-settings.ts'
 
 /**
- * Pauses an upstream, or resumes it if `mode` is null, and writes the change with the state before
- * it to the audit log.
+ * Pauses an upstream, or resumes it if `mode` is null. Records the states before and after in the
+ * audit log.
  */
 export function changePause(
   db: Db,

@@ -4,8 +4,8 @@ import type { Db } from '../db/database.ts'
 import type { OperatorRole } from './actor.ts'
 
 /**
- * Writes down that somebody opened the console. Fails open: an operator needs the console most
- * while Postgres is away, and the log has a line in any case.
+ * Records a log-in to the console. Fails open, because operators need the console most while
+ * Postgres is away. The log always gets a line.
  */
 export async function recordLogin(
   db: Db,

@@ -9,10 +9,10 @@ type Users = Static<typeof UsersAnswer>
 export type ListedUser = Users['users'][number]
 
 /**
- * A request of the command line to the operator API.
+ * Sends a request of the command line to the operator API.
  *
- * @returns the answer's JSON
- * @throws UsageError that says in words for a person why there is no answer
+ * @returns the JSON of the answer
+ * @throws UsageError that tells a person why there is no answer
  */
 export async function request(
   { url, token, tokenFrom, name }: OperatorClient,

@@ -14,8 +14,8 @@ export const ResetLink = Type.Object({
 })
 
 /**
- * Makes a link with which an account sets a new password that no operator sees. The link does not
- * prove the address of the account, because the operator passes it on by any means.
+ * Makes a link with which an account sets a new password that no operator sees. Using the link does
+ * not prove the account's email address, because the operator may hand it over in any way.
  *
  * @throws GatewayError USER_NOT_FOUND
  */

@@ -13,12 +13,12 @@ export const ResetPassword = Type.Object({
   password: Type.String({ description: 'Shown once: nobody can read it again' }),
 })
 
-/** Of the new password: 144 bits, as 24 characters that nothing has to quote. */
+/** Bytes of the new password: 144 bits, written as 24 characters that never need quoting. */
 const PASSWORD_BYTES = 18
 
 /**
- * Gives an account that lost its password a random password, and ends its sessions: whoever has a
- * session may be the reason. Its keys and applications go on.
+ * Gives an account a new random password and ends its sessions, because a stolen session may be the
+ * reason. Its keys and applications stay valid.
  *
  * @throws GatewayError USER_NOT_FOUND
  */

@@ -5,10 +5,11 @@ import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
 
 /**
- * Revokes a key of any account, a leaked key say, and writes it down.
+ * Revokes a key of any account, for example a leaked key, and records it in the audit log.
  *
- * @returns the account that the key counted against, whose other nodes must hear of it
- * @throws GatewayError KEY_NOT_FOUND, for a key that is revoked already too
+ * @returns the account against which the key counted; the caller must announce the change to all
+ *   nodes
+ * @throws GatewayError KEY_NOT_FOUND, also for a key that was revoked before
  */
 export async function revokeKey(db: Db, id: string, actor: string): Promise<string> {
   return await db.transaction().execute(async (transaction) => {

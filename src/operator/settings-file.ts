@@ -13,8 +13,8 @@ import { SettingsChange, type StoredSettings } from './apply-settings.ts'
 import { UsageError } from './command-line.ts'
 
 /**
- * A key stands in a variable or in a file of its own: the settings file can be kept where everybody
- * reads it.
+ * A key is given by a variable or a separate file, so that the settings file may be readable by
+ * everybody.
  */
 const KeyReference = Type.Union([
   Type.Object({ env: Type.String({ pattern: '^[A-Z][A-Z0-9_]*$' }) }, { additionalProperties: false }),
@@ -25,10 +25,10 @@ const settingsCheck = Compile(SettingsChange)
 const referenceCheck = Compile(KeyReference)
 
 /**
- * Reads a file of settings, with the keys that it refers to.
+ * Reads a file of settings, and the keys to which it refers.
  *
- * @param file `-` stands for standard input
- * @param variable reads a variable of the environment
+ * @param file `-` means standard input
+ * @param variable reads an environment variable
  * @throws UsageError with a line for each error
  */
 export async function readSettingsFile(
@@ -56,7 +56,7 @@ export async function readSettingsFile(
   throw new UsageError(['Nothing was changed.', ...findings.errors.map(findingLine)].join('\n'))
 }
 
-/** The settings that the operators have set, as a file without keys. */
+/** The stored settings as a file without keys. */
 export function settingsFileText({ upstreams, keys }: StoredSettings): string {
   const note =
     keys.length === 0
@@ -65,7 +65,7 @@ export function settingsFileText({ upstreams, keys }: StoredSettings): string {
   return note + stringify({ upstreams }).trimEnd()
 }
 
-/** The same settings with the keys themselves, which no message repeats. */
+/** Replaces references by the keys. No message repeats a key. */
 async function withKeys(
   root: unknown,
   variable: (name: string) => string | undefined,

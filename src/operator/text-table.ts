@@ -1,6 +1,6 @@
 const GAP = '  '
 
-/** A column is not cut further than this, characters. */
+/** Least width of a column that is cut, characters. */
 const COLUMN_MIN = 10
 
 /** Longest line of running text, characters. */
@@ -8,21 +8,18 @@ const TEXT_WIDTH_MAX = 100
 
 export interface TableOptions {
   /**
-   * Heads of the columns that are never cut, because commands take what stands in them or half of
-   * it says nothing.
+   * Headings of columns that are never cut, because commands need their values or because half a
+   * value is useless.
    */
   whole: string[]
   /**
-   * Default: the terminal's width; a file, another program or a terminal that does not know its
-   * width (0) gets everything.
+   * Default: the width of the terminal. If the output is not a terminal, or its width is unknown
+   * (0), nothing is cut.
    */
   widthMax?: number
 }
 
-/**
- * Rows as a table of plain text: if it would be wider than the terminal, the widest columns are
- * cut.
- */
+/** A table of plain text. If it is wider than the terminal, its widest columns are cut. */
 export function textTable(
   heads: string[],
   rows: string[][],
@@ -45,7 +42,7 @@ export function textTable(
   return [line(heads.map((head) => head.toUpperCase())), ...rows.map(line)].join('\n')
 }
 
-/** Running text in lines. */
+/** Running text, wrapped into lines. */
 export function wrapped(text: string, indent = ''): string {
   const lines: string[] = []
   let line = indent
@@ -60,8 +57,8 @@ export function wrapped(text: string, indent = ''): string {
 }
 
 /**
- * Callers write some of what is shown: a control character would change the terminal or the order
- * of the text.
+ * Characters to remove. Some of the text comes from callers, and a control character would change
+ * the terminal or the order of the text.
  */
 const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
 

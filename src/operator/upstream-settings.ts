@@ -12,18 +12,18 @@ import { keys } from '../redis/keys.ts'
 import { type OperatorNotice, readNotice } from './operator-notice.ts'
 
 /**
- * How often the version is looked at, milliseconds: a change is in force everywhere within a
- * second.
+ * How often the version of the settings is read, milliseconds, so that a change applies everywhere
+ * within a second.
  */
 const LOOK_EVERY_MS = 400
 
-/** After this long a change that was announced is in force in every process, milliseconds. */
+/** After this time an announced change applies in every process, milliseconds. */
 export const IN_FORCE_MS = 2 * LOOK_EVERY_MS
 
-/** How often the settings are read whether the version changed or not, milliseconds. */
+/** How often the settings are read even if the version has not changed, milliseconds. */
 const READ_EVERY_MS = 30_000
 
-/** Tells every process that settings were changed. Call it after the change is committed. */
+/** Announces changed settings to every process. Call it after the change is committed. */
 export async function announceSettings(redis: RedisConnection): Promise<void> {
   await redis.set(keys.settingsVersion, randomUUID())
 }
@@ -37,8 +37,8 @@ export interface SettingsDeps {
 }
 
 /**
- * Keeps a process's catalog as the operators set it. What was read last holds while Postgres or
- * Redis is away.
+ * Keeps a process's catalog equal to the stored settings. While Postgres or Redis is away, the last
+ * settings are used.
  */
 export class SettingsSync {
   readonly #deps: SettingsDeps
@@ -54,7 +54,7 @@ export class SettingsSync {
     this.#deps = deps
   }
 
-  /** Reads the settings once, if Postgres is there, and goes on following them. */
+  /** Reads the settings once if Postgres is available, and then keeps following them. */
   async open(): Promise<void> {
     await this.#look()
     this.#timer = setInterval(() => {
@@ -69,13 +69,13 @@ export class SettingsSync {
     await this.#current
   }
 
-  /** Calls back after settings were read that may be others than before. */
+  /** Calls `listener` after settings were read that may have changed. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener)
   }
 
   /**
-   * Reads the settings now, and the notice if Redis is there.
+   * Reads the settings now, and the notice if Redis is available.
    *
    * @throws what the query or Redis throws
    */
@@ -88,12 +88,12 @@ export class SettingsSync {
     if (redis.status === 'ready') this.#notice = await readNotice(redis)
   }
 
-  /** What an operator tells everybody now. */
+  /** The present notice of the operator. */
   get notice(): OperatorNotice | undefined {
     return this.#notice && Date.parse(this.#notice.until) > Date.now() ? this.#notice : undefined
   }
 
-  /** Puts the settings that were read last in force for an API. */
+  /** Applies the last settings to an API. */
   apply(api: Api): void {
     applySettings(api, this.#decode(this.#rows.get(api.slug)))
   }
@@ -101,7 +101,7 @@ export class SettingsSync {
   async #look(): Promise<void> {
     const { redis, log } = this.#deps
     try {
-      // Without Redis the settings are still read now and then.
+      // Without Redis, the settings are still read from time to time.
       const version = redis.status === 'ready' ? await redis.get(keys.settingsVersion) : (this.#version ?? null)
       if (version === this.#version && performance.now() - this.#readAt < READ_EVERY_MS) return
       await this.read()
@@ -118,8 +118,8 @@ export class SettingsSync {
 }
 
 /**
- * A row as settings. A key that cannot be opened is left out, so that calls go without it rather
- * than with a wrong key.
+ * Turns a row into settings. If its key cannot be decrypted, calls go without a key, because a
+ * wrong key would be worse.
  */
 function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
   const settings: OperatorSettings = {}

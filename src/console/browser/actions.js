@@ -1,5 +1,6 @@
 /**
- * Buttons that act on an API: a question first, then the request, and what came of it as a notice.
+ * Buttons that act on an API: they ask for confirmation, send the request, and show the result as a
+ * notice.
  */
 const WORDS = {
   pause: ['Pause', 'Workers take no more calls of it, until somebody resumes it.'],

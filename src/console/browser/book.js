@@ -1,4 +1,4 @@
-/** Copies the code beside a button, and says for a while on the button what came of it. */
+/** Copies the code beside a button, and shows the result on the button for a moment. */
 document.addEventListener('click', async ({ target }) => {
   const button = target instanceof Element ? target.closest('[data-copy]') : null
   if (button === null) return

@@ -1,6 +1,6 @@
 import { drawChart } from '../../browser/chart.js'
 
-/** Milliseconds as an axis says them. */
+/** Milliseconds in words for an axis. */
 function time(ms) {
   if (ms === null || ms === undefined) return '–'
   return ms >= 1000 ? `${+(ms / 1000).toFixed(1)} s` : `${+ms.toFixed(ms < 10 ? 1 : 0)} ms`
@@ -9,17 +9,17 @@ function time(ms) {
 const count = (value) => (value === null || value === undefined ? '–' : String(+value.toFixed(1)))
 const clock = (second) => new Date(second * 1000).toTimeString().slice(0, 5)
 
-/** What is shown: its name in words, and how many minutes a step has. */
+/** The shown period: its name, and the minutes of a step. */
 const RANGES = { quarter: ['15 minutes', 1], hour: ['hour', 1], day: ['24 hours', 15] }
 
-/** What a chart without any value says; empty if it has a value. */
+/** The text for a chart without values; empty if it has values. */
 function emptyWords(lines, name) {
   if (lines === null) return 'Unknown: Redis does not answer.'
   const calls = [lines.answered, lines.refused, lines.failed].flat()
   return calls.some((value) => value > 0) ? '' : `No calls in the last ${name}.`
 }
 
-/** Draws the three charts, or moves them on; while nothing is known they stay as they are. */
+/** Draws or updates the three charts. While nothing is known they do not change. */
 export function drawCharts(lines, range) {
   const [name, minutes] = RANGES[range]
   /** @type {NodeListOf<HTMLElement>} */

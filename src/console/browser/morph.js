@@ -1,8 +1,8 @@
 import { Idiomorph } from '../../browser/idiomorph.js'
 
 /**
- * Makes the content of an element what the HTML says and keeps the nodes that stay: the focus, text
- * that somebody marks, and details that are open. Nodes that move are known again by their ids.
+ * Changes the content of an element to the given HTML but keeps existing nodes, and with them the
+ * focus, selected text and open details. Moved nodes are recognised by their ids.
  *
  * @param {Element} element
  * @param {string} html

@@ -6,7 +6,7 @@ import { byTrouble, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /**
- * Keeps the overview as it is on the server: a snapshot each second, put into the places that
+ * Keeps the overview up to date: it receives a snapshot each second and replaces the parts that
  * differ.
  */
 const shown = new Map()
@@ -15,7 +15,7 @@ const filter = /** @type {HTMLInputElement} */ (document.getElementById('filter'
 let latest
 
 function show(snapshot) {
-  // A later version has other APIs: this page has no rows for them.
+  // A later version may have other APIs, for which this page has no rows.
   if (snapshot.upstreams.some(({ slug }) => !document.getElementById(slug))) return location.reload()
   latest = snapshot
   const places = renderPlaces(snapshot)
@@ -32,10 +32,10 @@ function show(snapshot) {
   applyFilter()
 }
 
-/** Tags of settings, which Postgres holds. */
+/** Tags with settings that are stored in Postgres. */
 const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
 
-/** Tags that are switched on; none: every row is shown. */
+/** The tags that are switched on. If none is on, every row is shown. */
 const tags = new Set()
 
 /** @type {NodeListOf<HTMLInputElement>} */
@@ -45,8 +45,8 @@ let day
 let dayAt = Number.NEGATIVE_INFINITY
 
 /**
- * Draws the time that is chosen: the last hour or a part of it comes with each snapshot, the day is
- * asked for.
+ * Draws the chosen period. The last hour, or a part of it, comes with each snapshot; the last day
+ * is requested.
  */
 function drawRange() {
   const { value } = [...ranges].find(({ checked }) => checked)
@@ -70,7 +70,8 @@ function readDay() {
       day = answer.day
       drawRange()
     })
-    // The next minute asks again. That the console is away is said elsewhere.
+    // The next minute requests it again. Another part of the page shows that the console does not
+    // answer.
     .catch(() => undefined)
 }
 
@@ -91,7 +92,7 @@ function applyFilter() {
   for (const chip of chips) showChip(chip, counts)
 }
 
-/** A chip that fits no API is left out, unless it is on. */
+/** A chip that matches no API is hidden, unless it is switched on. */
 function showChip(chip, counts) {
   const { tag } = chip.dataset
   const isKnown = KNOWN_WITHOUT_REDIS.has(tag) || !latest?.upstreams.some(({ health }) => health === null)
@@ -100,11 +101,14 @@ function showChip(chip, counts) {
   chip.querySelector('[data-count]').textContent = isKnown ? String(count) : '?'
 }
 
-/** Rows whose calls are alike change places no more often than this, milliseconds. */
+/** Least time between two reorderings of rows with similar calls, milliseconds. */
 const SORT_EVERY_MS = 5_000
 let sortedAt = Number.NEGATIVE_INFINITY
 
-/** Rows move when their trouble or calls change, but never under somebody's pointer or keyboard. */
+/**
+ * Rows are reordered when their problems or calls change, but not while a pointer or the keyboard
+ * is on them.
+ */
 function sortRows() {
   const body = document.querySelector('table.apis tbody')
   if (!latest || body.matches(':hover') || body.contains(document.activeElement)) return
@@ -132,18 +136,17 @@ function setLive(text, isLive) {
 }
 
 /**
- * A snapshot comes each second. After so long without one, what is shown may be untrue.
- * Milliseconds.
+ * A snapshot comes each second. After so long without a snapshot, the page may be outdated,
+ * milliseconds.
  */
 const STALE_MS = 4_000
 
 /**
- * After so long a connection over which nothing comes is given up: it may lead nowhere any more.
- * Milliseconds.
+ * If a connection is silent for so long, it is closed, because it may lead nowhere. Milliseconds.
  */
 const RECONNECT_MS = 15_000
 
-/** How often a console without updates requests its page, milliseconds. */
+/** How often a page without updates asks whether its console works, milliseconds. */
 const ASK_EVERY_MS = 1_000
 
 let events
@@ -172,16 +175,16 @@ function connect() {
 connect()
 
 /**
- * Finds out why there is no news since `brokenAt`. Other refusals than the refusals of a session
- * may come from a proxy while the console starts again: its page in the place of this page would
- * never become the console.
+ * Finds out why there have been no snapshots since `brokenAt`. The page reloads only if a session
+ * was refused. Any other error may come from a proxy while the console restarts; its error page
+ * would replace this page and never become the console again.
  */
 async function askForPage(brokenAt) {
   const signal = AbortSignal.timeout(RECONNECT_MS)
   const answer = await fetch('/', { cache: 'no-store', redirect: 'manual', signal }).catch(() => undefined)
   isAsking = heardAt < brokenAt
   if (!isAsking) return
-  // If the connection only broke, the browser connects again by itself.
+  // If only the connection broke, the browser reconnects by itself.
   const isClosed = events.readyState === EventSource.CLOSED
   const wantsReload = answer !== undefined && (wantsLogin(answer) || (answer.ok && isClosed))
   if (wantsReload && !reloadOnce() && isClosed) connect()
@@ -189,8 +192,8 @@ async function askForPage(brokenAt) {
 }
 
 /**
- * A console that hangs, or a network that went away, closes no connection: what was well then would
- * be shown for ever.
+ * If the console hangs or the network is gone, no connection is closed. Without this check the page
+ * would show the last state for ever.
  */
 setInterval(() => {
   const now = performance.now()

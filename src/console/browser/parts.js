@@ -12,12 +12,12 @@ const MARKS = {
   Over: '✓',
 }
 
-/** A state as a pill; its mark tells it apart without colour. */
+/** A state as a coloured label, with a mark for people who cannot see the colour. */
 export function pill(state, text = state) {
   return `<span class="pill ${escapeHtml(state.toLowerCase())}"><span aria-hidden="true">${MARKS[state] ?? ''}</span> ${escapeHtml(text)}</span>`
 }
 
-/** A table whose cells name their column on narrow screens. Heads and cells are HTML. */
+/** A table whose cells name their column on narrow screens. Headings and cells are HTML. */
 export function table(label, heads, rows) {
   const head = heads.map((text) => `<th scope="col">${text}</th>`).join('')
   const body = rows.map(([first = '', ...cells]) => {

@@ -3,8 +3,8 @@ import { morphInto } from './morph.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /**
- * Keeps a page of queues up to date: reads the page again every two seconds and changes what
- * differs.
+ * Keeps a page of queues up to date: it requests the page every two seconds and changes the parts
+ * that differ.
  */
 const EVERY_MS = 2_000
 const TIMEOUT_MS = 5_000
@@ -32,7 +32,7 @@ async function readPage() {
   return page
 }
 
-/** @returns whether all of it is shown: nothing moves while somebody marks text to copy it. */
+/** @returns whether everything was updated. Nothing is changed while somebody selects text. */
 function show(page) {
   const parts = page.querySelectorAll('[data-live]')
   let isAll = true

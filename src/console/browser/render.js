@@ -4,8 +4,8 @@ import { pill, table } from './parts.js'
 import { OVERVIEW_COLUMNS, rowCells } from './rows.js'
 
 /**
- * What the overview page shows of a snapshot, as HTML by place. The server fills the page with it,
- * the browser renews it.
+ * The parts of the overview that show a snapshot, as HTML by place. The server renders the page
+ * with them, and the browser updates it with them.
  *
  * @param {import('../../fleet/snapshot.ts').Snapshot} snapshot
  * @returns {Record<string, string>}
@@ -69,11 +69,11 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
   ].join('')
 }
 
-/** Above so many lines only the first are shown: the gravest, the latest or the busiest. */
+/** If there are more lines than this, only the first are shown: the gravest, latest or busiest. */
 const LINES_MAX = 8
 const LINES_FIRST = 6
 
-/** What needs somebody. The headline is not said again. */
+/** Problems that need somebody. A problem that the headline already shows is left out. */
 function attention({ problems, upstreams, headline: { text: said } }) {
   const present = problems.filter(({ endedAt }) => endedAt === null)
   const past = problems.filter(({ endedAt }) => endedAt !== null)
@@ -91,7 +91,7 @@ function attention({ problems, upstreams, headline: { text: said } }) {
   return firstLines(lines, { list, one: 'more problem' }) + over
 }
 
-/** A list, or its first lines with the others behind a click. */
+/** A list. If it is long, its first lines, with the others behind a click. */
 function firstLines(items, { list, one, many = `${one}s` }) {
   if (items.length <= LINES_MAX) return list(items)
   const rest = items.slice(LINES_FIRST)
@@ -120,7 +120,7 @@ function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt,
   return `<li class="${isOver ? 'over' : `rank-${rank}`}"><div>${pill(state, isOver ? `${label}, over` : label)} ${linked}${details}</div>${button}</li>`
 }
 
-/** Labels with a pill of their own. */
+/** Labels that have a colour of their own. */
 const STATES_BY_LABEL = new Set(['Paused', 'Limited'])
 
 function linkSlug(text, slug) {
@@ -144,7 +144,7 @@ function accounts({ accounts: rows }) {
     'Accounts with most calls',
     ['Account', 'Calls', '429', 'Other 4xx', '5xx'],
     rows.map(({ id, email, calls, limited, refused, failed }) => [
-      // An account that is gone has no page.
+      // An account that was deleted has no page.
       email === null
         ? `<a href="/calls?account=${escapeHtml(id)}">${escapeHtml(id.slice(0, 8))}… (gone)</a>`
         : `<a href="/accounts/${escapeHtml(id)}">${escapeHtml(email)}</a>`,
@@ -158,7 +158,7 @@ function accounts({ accounts: rows }) {
 
 function processes({ processes: rows }) {
   if (rows === null) return UNKNOWN
-  // The name of the only host tells no process from another.
+  // If there is only one host, its name does not help to distinguish processes.
   const hasHosts = new Set(rows.map(({ host }) => host)).size > 1
   const lines = [...rows]
     .sort((a, b) => b.busy - a.busy)

@@ -2,18 +2,18 @@ import { escapeHtml } from '../../browser/html.js'
 import { briefSpan, clockTime, percent, span, stateOf } from '../../fleet/words.js'
 import { pill } from './parts.js'
 
-/** Stands in a cell whose value is not known: it is never shown as zero. */
+/** The content of a cell whose value is unknown. An unknown value is never shown as zero. */
 const UNKNOWN = '<span class="unknown">?</span>'
 
-/** What a time means: on a wide screen the note below the table says it. */
+/** What the time in a cell means. On wide screens a note below the table says it. */
 const word = (text) => `<span class="word">${text}</span>`
 
-/** A value that nobody needs to see on a phone. */
+/** A value that is hidden on phones. */
 const none = (text) => `<span class="none">${text}</span>`
 
 /**
- * Columns of a table of APIs: the name of the cell, its head, and its look. Narrow screens leave
- * `extra` columns out.
+ * Columns of a table of APIs: the name of the cell, its heading and its style. Narrow screens hide
+ * `extra` columns.
  *
  * @type {Record<string, { head: string, look?: 'number' | 'extra' }>}
  */
@@ -33,8 +33,7 @@ export const COLUMNS = {
 export const OVERVIEW_COLUMNS = ['state', 'calls', 'failed', 'p95', 'cap', 'waiting', 'active', 'hour']
 
 /**
- * What the row of an API shows, in one line: the HTML of each cell. What is longer is on the page
- * of the API.
+ * The cells of an API's row as HTML, in one line. Longer texts are on the API's own page.
  *
  * @param {import('../../fleet/snapshot.ts').UpstreamRow} row
  * @param {number} at when the row was read
@@ -50,7 +49,7 @@ export function rowCells(row, at) {
   }
 }
 
-/** The words by which a row is found, and the chips it belongs to. */
+/** The words with which a row can be found, and the chips to which it belongs. */
 export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, recent }) {
   const isFailing = (recent?.failed ?? 0) > 0
   return {
@@ -66,7 +65,7 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
 }
 
 /**
- * Rows with trouble first, the gravest before; then by calls, then by name.
+ * Sorts rows: first rows with problems, the gravest first; then by calls, then by name.
  *
  * @param {import('../../fleet/snapshot.ts').UpstreamRow[]} rows
  */
@@ -115,7 +114,7 @@ function traffic({ recent }) {
 
 const count = (number) => (number === 0 ? none('0') : `<b>${number}</b>`)
 
-/** The part that is used of the fullest rate, or of the connections if they are fuller. */
+/** The used share of the fullest rate, or of the connections if their share is larger. */
 function capUsed({ slug, cap }) {
   if (!cap) return UNKNOWN
   const { rates, underWay, concurrency, nextSlotMs } = cap
@@ -141,7 +140,7 @@ function queue({ queue: state }) {
 export const SPARK_HEIGHT = 16
 
 /**
- * A bar for each minute as the path of an SVG; `most` has the whole height.
+ * A bar for each minute, as the path of an SVG. A bar with the value `most` has the full height.
  *
  * @param {number[]} values
  * @param {number} most

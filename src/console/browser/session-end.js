@@ -1,7 +1,7 @@
 /**
- * Whether an answer does not come from the console: its own session has ended (401), or the session
- * of a proxy before it, which refuses (401, 403) or redirects to a log-in. A whole page load then
- * shows a log-in. Ask with `redirect: 'manual'`.
+ * Whether an answer means that a session has ended: the console's session (401), or the session of
+ * a proxy in front of it, which refuses (401, 403) or redirects to a log-in. Reloading the page
+ * then shows a log-in. Send the request with `redirect: 'manual'`.
  */
 export function wantsLogin({ type, status }) {
   return type === 'opaqueredirect' || status === 401 || status === 403
@@ -10,8 +10,8 @@ export function wantsLogin({ type, status }) {
 const RELOADED = 'reloaded'
 
 /**
- * Reloads the page, once until there was news: else a page that is always refused would reload for
- * ever. False: it had been.
+ * Reloads the page, but only once until the next snapshot arrives, because a page that is always
+ * refused would otherwise reload for ever. False if it has already reloaded.
  */
 export function reloadOnce() {
   if (sessionStorage.getItem(RELOADED) !== null) return false
@@ -20,7 +20,7 @@ export function reloadOnce() {
   return true
 }
 
-/** The page that was requested has arrived. */
+/** A page has arrived, so the next end of a session may reload again. */
 export function noteNews() {
   sessionStorage.removeItem(RELOADED)
 }

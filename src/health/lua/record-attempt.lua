@@ -163,7 +163,8 @@ if result == 'ok' then
   -- Absent from hashes of the earlier version, which have only okAt. @until 0.4.0
   if not h.okAt then redis.call('HSET', key, 'firstOkAt', text(now)) end
 end
--- Only good attempts and plain failures count. Other failures may be a caller's doing, so the
+-- Records when the upstream was last tried. Failures that a caller may have caused do not count, so
+-- they do not delay the next probe.
 -- upstream is still probed.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if to ~= from or hasNewCause then

@@ -17,20 +17,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const BEAT_MS = 1000
 /**
- * An owner on another machine or in another container cannot be looked up by pid: without a beat
- * this long it is dead.
+ * If an owner runs on another machine or in another container, its pid says nothing. Without a sign
+ * of life for so long, such an owner counts as dead. Milliseconds.
  */
 const SILENCE_MS = 30_000
 
 /**
- * Takes the lock of `root`, waiting for a living owner and taking over from a dead owner, whose npm
- * is ended if it still runs. Gives `noteNpm(pid)`, to be told which npm runs under the lock, and
- * `release()`.
+ * Takes the lock of `root`. It waits for a living owner, and takes over from a dead owner, whose
+ * npm it ends if npm still runs. Returns `noteNpm(pid)`, to be called with the npm that runs under
+ * the lock, and `release()`.
  *
- * The lock is a directory: `owner` says who made it, and `after-<owner>` who took it over from a
- * dead owner, and so on; the last of that chain holds it. Each of these files appears whole and at
- * most once (`link`), so two can never take over from the same dead owner; a plain
- * delete-and-make-again would let the slower of two delete the lock of the faster.
+ * The lock is a directory. The file `owner` names the process that made it. The file
+ * `after-<owner>` names the process that took over from this dead owner, and so on; the last
+ * process of this chain holds the lock. Each file appears complete and only once (`link`), so two
+ * processes can never take over from the same owner. If a dead owner's lock were simply deleted and
+ * made again, the slower of two processes could delete the lock of the faster.
  */
 export async function takeLock(root, { onWait, waitMs }) {
   const dir = path.join(root, '.install-lock')
@@ -68,8 +69,8 @@ function makeLock(dir, me) {
 }
 
 /**
- * Takes the place of an owner that is dead. Gives who holds the lock now, undefined when that
- * changed in this moment.
+ * Takes over from a dead owner. Returns the present holder of the lock, or undefined if it has just
+ * changed.
  */
 function takeOver(dir, me, watch) {
   try {
@@ -92,7 +93,7 @@ function takeOver(dir, me, watch) {
   }
 }
 
-/** Follows the chain to its end. */
+/** Follows the chain to its last process. */
 function readHolder(dir) {
   let holder = readOwner(path.join(dir, 'owner'))
   for (let next = holder; next; next = readOwner(path.join(dir, `after-${holder.id}`))) holder = next
@@ -114,8 +115,8 @@ function isAlive(holder, dir, watch) {
 }
 
 /**
- * An npm outlives the start that ran it if that start is killed. Two in one directory would spoil
- * it for both.
+ * Ends npm processes of dead starts. If a start is killed, its npm continues, and two npms in one
+ * directory would break it.
  */
 async function endOrphans(dir, deadline) {
   for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-of-'))) {
@@ -130,7 +131,7 @@ async function endOrphans(dir, deadline) {
   }
 }
 
-/** Empty for a process that is gone, or has ended and was not collected. */
+/** The command line of a process; empty if it does not exist or has exited. */
 function commandLine(pid) {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
@@ -149,7 +150,8 @@ function keepLock(dir, me) {
   }
   const release = () => {
     clearInterval(beat)
-    // Moved away first: deleting file by file would show others a chain without its end.
+    // Moved away first, because deleting one file after the other would show other starts a chain
+    // without its end.
     const freed = `${dir}-freed-${me.id}`
     ignoreAbsent(() => renameSync(dir, freed))
     rmSync(freed, { recursive: true, force: true, maxRetries: 3 }) // another start may have been writing its draft
@@ -157,7 +159,7 @@ function keepLock(dir, me) {
   return { noteNpm, release }
 }
 
-/** Someone may have deleted the lock by hand, as our own message suggests. */
+/** Somebody may have deleted the lock by hand, as our own message suggests. */
 function ignoreAbsent(action) {
   try {
     action()

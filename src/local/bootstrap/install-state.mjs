@@ -4,8 +4,9 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 /**
- * What an install is made of. The hash changes with everything that could make `node_modules`
- * differ, and with nothing else: an edited script or a new version of ours does not install again.
+ * The inputs of an install and their hash. The hash changes with everything that could change
+ * `node_modules`, and with nothing else: editing a script or raising our version does not install
+ * again.
  */
 export function loadWanted(root) {
   const manifest = readJson(path.join(root, 'package.json'))
@@ -25,17 +26,19 @@ export function loadWanted(root) {
 }
 
 /**
- * Whether this is a package of the pinned Node. Each platform has a package of its own, and npm
- * installs the package of this platform.
+ * Whether this is a package of the pinned Node. Each platform has its own package, and npm installs
+ * the package of this platform.
  */
 export const isNode = (nameOrPlace) => /^(node_modules\/)?node-(linux|win|darwin)-\w+$/.test(nameOrPlace)
 
-/** How long an optional package that npm left out is not tried again, milliseconds. */
+/**
+ * After npm left out an optional package, how long until the next try to install it, milliseconds.
+ */
 const TRY_AGAIN_MS = 24 * 3_600_000
 
 /**
- * The Node to run with when a finished install of exactly this is in place, else undefined. Reads
- * three small files.
+ * The Node to run with, if exactly this install is finished; otherwise undefined. Reads three small
+ * files.
  */
 export function installedNode(root, wanted) {
   const stamp = readStamp(root, wanted)
@@ -44,7 +47,7 @@ export function installedNode(root, wanted) {
   return isFile(pinnedNodeFile(root)) ? pinnedNodeFile(root) : undefined
 }
 
-/** The packages that npm left out of an install that is finished otherwise. */
+/** Packages that npm left out of a finished install. */
 export function leftOut(root, wanted) {
   return readStamp(root, wanted)?.missing ?? []
 }
@@ -63,31 +66,31 @@ export function writeStamp(root, wanted, { node, missing }) {
   try {
     writeFileSync(stampFile(root), `${JSON.stringify(stamp)}\n`)
   } catch (error) {
-    // A read-only installation works as well; it is only looked through again at the next start.
+    // A read-only installation works too. It is only checked again at the next start.
     if (!['EROFS', 'EACCES', 'EPERM'].includes(error.code)) throw error
   }
 }
 
-/** Undefined if something else is wanted than was installed, or npm has run since. */
+/** The recorded install; undefined if the inputs have changed, or npm has run since. */
 function readStamp(root, wanted) {
   const stamp = readJson(stampFile(root))
   return stamp?.hash === wanted.hash && stamp.listedAt === listedAt(root) ? stamp : undefined
 }
 
-/** A clock that was set back makes it due too. */
+/** Whether the next try is due. It is also due if the clock was set back. */
 function isTryDue({ missing = [], triedAt }) {
   return missing.length > 0 && Math.abs(Date.now() - triedAt) >= TRY_AGAIN_MS
 }
 
-/** Whether npm's own list has every package of the lock that may not be absent. */
+/** Whether npm's own list has every required package of the lock file. */
 export function isListComplete(root, wanted) {
   return isFile(listFile(root)) && missingPackages(root, wanted).length === 0
 }
 
 /**
- * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be
- * absent; packages that package.json names for all platforms may not: `npm ci --omit=optional`
- * leaves them out, and so does `npm ci` if it fails to fetch or build them.
+ * The packages of the lock file that npm's own list lacks. Optional packages of other platforms may
+ * be absent. Optional packages that package.json names for all platforms may not, although `npm ci
+ * --omit=optional` leaves them out, and so does `npm ci` if it cannot fetch or build them.
  */
 export function missingPackages(root, wanted) {
   const listed = readJson(listFile(root))?.packages ?? {}
@@ -101,14 +104,14 @@ export function missingPackages(root, wanted) {
     .map(([place]) => place.slice('node_modules/'.length))
 }
 
-/** Whether the pinned Node is there and runs: no build of it runs on musl. */
+/** Whether the pinned Node is installed and runs. No build of it runs on musl. */
 export function doesPinnedNodeRun(root, wanted) {
   const { stdout } = spawnSync(pinnedNodeFile(root), ['--version'], { encoding: 'utf8', timeout: 20_000 })
   if (!stdout?.startsWith('v')) return false
   return wanted.nodeVersion === undefined || stdout.trim() === `v${wanted.nodeVersion}`
 }
 
-/** Whether the running Node may stand in for the pinned one. */
+/** Whether the running Node may replace the pinned Node. */
 export function isOwnNodeEnough(wanted) {
   return wanted.nodeVersion !== undefined && major(process.versions.node) >= major(wanted.nodeVersion)
 }
@@ -124,8 +127,8 @@ const listFile = (root) => path.join(root, 'node_modules', '.package-lock.json')
 const major = (version) => Number(version.split('.')[0])
 
 /**
- * npm writes its list at the end of whatever it does, so a changed time means that something was
- * changed by hand.
+ * When npm last wrote its list. npm writes it at the end of every run, so another time means that
+ * somebody ran npm by hand.
  */
 function listedAt(root) {
   return statSync(listFile(root), { throwIfNoEntry: false })?.mtimeMs

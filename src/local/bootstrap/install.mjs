@@ -18,8 +18,8 @@ import { runNpm } from './npm.mjs'
 const LOCK_WAIT_MS = 15 * 60_000
 
 /**
- * Makes `node_modules` what the lock file says, when it is not, and gives the Node to run with.
- * Ends the process on failure.
+ * Makes `node_modules` match the lock file if necessary, and returns the Node to run with. Ends the
+ * process on failure.
  */
 export async function ensureInstalled(root) {
   const wanted = loadWanted(root)
@@ -31,8 +31,8 @@ export async function ensureInstalled(root) {
   try {
     accessSync(root, constants.W_OK)
   } catch {
-    // A read-only copy cannot be locked or installed, but may have been installed before it became
-    // one.
+    // A read-only copy can be neither locked nor installed, but it may have been installed before
+    // it became read-only.
     if (isListComplete(root, wanted) && doesPinnedNodeRun(root, wanted)) return pinnedNodeFile(root)
     return fail(`Dependencies are missing and cannot be installed, because this account may not write to ${root}.`)
   }
@@ -59,14 +59,14 @@ async function installLocked(root, wanted) {
 async function install(root, wanted, onStart) {
   if (!isListComplete(root, wanted)) {
     const again = leftOut(root, wanted)
-    // `npm ci` would begin by deleting what serves but for these.
+    // `npm ci` would first delete the packages that work.
     const command = again.length > 0 ? ['install', '--no-save'] : ['ci']
     const title =
       again.length > 0
         ? `Trying again to install ${again.join(', ')} (npm install)`
         : 'Installing dependencies (npm ci), about a minute on the first run'
-    // Development packages always: `npm test` needs them, and one state of node_modules is simpler
-    // than two.
+    // Development packages are always installed, because `npm test` needs them and one state of
+    // node_modules is simpler than two.
     const everything = ['--include=dev', '--include=optional', '--ignore-scripts']
     await runNpm(root, [...command, ...everything], { title, onStart })
   }
@@ -80,9 +80,9 @@ async function install(root, wanted, onStart) {
 }
 
 /**
- * Runs the install scripts that package.json allows, whatever npm is set to. Those of the other
- * packages build what nobody here needs. The packages that somebody's npm installed are treated
- * alike, because nothing tells whether their scripts have run.
+ * Runs the install scripts that package.json allows, whatever npm's settings are. The scripts of
+ * other packages build things that the gateway does not need. If somebody else ran npm, the scripts
+ * are run too, because it is unknown whether npm ran them.
  */
 async function runAllowedScripts(root, { scriptsAllowed }, onStart) {
   const names = installedNames(root, scriptsAllowed)
@@ -92,9 +92,9 @@ async function runAllowedScripts(root, { scriptsAllowed }, onStart) {
 }
 
 /**
- * Says what npm left out.
+ * Prints which packages npm left out.
  *
- * @throws Error if that is the pinned Node and the running Node cannot stand in for it
+ * @throws Error if the pinned Node was left out and the running Node cannot replace it
  */
 function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
   if (!isPinnedUsed && missing.some(isNode)) goOnWithOwnNode(root, wanted)
@@ -106,9 +106,9 @@ function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
 }
 
 /**
- * Says why the pinned Node is not used.
+ * Prints why the pinned Node is not used.
  *
- * @throws Error if the running Node is too old to stand in for it
+ * @throws Error if the running Node is too old to replace it
  */
 function goOnWithOwnNode(root, wanted) {
   const platform = `${process.platform} ${process.arch}`
@@ -122,7 +122,7 @@ function goOnWithOwnNode(root, wanted) {
   console.error(`${sentence} Going on with Node ${process.versions.node}.`)
 }
 
-/** The packages of the list that are here: the binaries of other platforms are not. */
+/** The packages of a list that are installed. Binaries for other platforms are not. */
 function installedNames(root, names) {
   const modules = path.join(root, 'node_modules')
   const present = new Set(readdirSync(modules))

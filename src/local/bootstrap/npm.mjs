@@ -5,7 +5,7 @@ const NPM_MS = 20 * 60_000
 const LINE_EVERY_MS = 10_000
 const SHOWN_LINES_MAX = 60
 
-/** What npm's error codes mean for the person who reads them; the first match speaks. */
+/** What npm's error codes mean. The first match is shown. */
 const EXPLANATIONS = [
   [/ENOSPC|EDQUOT/, 'The disk is full: about 600 MB are needed for the dependencies.'],
   [
@@ -27,9 +27,9 @@ const EXPLANATIONS = [
 ]
 
 /**
- * Runs npm in `root` with its output kept back, showing `title` and the seconds that pass. On
- * failure npm's last lines are shown and the error explains them. A stop signal stops npm and
- * everything it started; the error then carries `signal`.
+ * Runs npm in `root` and hides its output; shows `title` and the elapsed seconds instead. On
+ * failure, npm's last lines are shown and the error explains them. A stop signal stops npm and all
+ * its child processes; the error then has `signal`.
  */
 export async function runNpm(root, npmArgs, { title, onStart }) {
   const child = spawn(
@@ -55,8 +55,9 @@ export async function runNpm(root, npmArgs, { title, onStart }) {
 }
 
 /**
- * The npm that started us, else the npm on the PATH. It runs on the Node it came with and without
- * our tools on its PATH: `npm ci` deletes node_modules, and would delete the Node that runs it.
+ * The command for npm: the npm that started us, or else the npm on the PATH. It runs on its own
+ * Node and without our tools on the PATH, because `npm ci` deletes node_modules, and would delete
+ * the Node that runs it.
  */
 function npmCommand(root, npmArgs) {
   const tools = path.join(root, 'node_modules')
@@ -65,7 +66,7 @@ function npmCommand(root, npmArgs) {
   const pathName = Object.keys(env).find((key) => key.toUpperCase() === 'PATH') ?? 'PATH'
   const dirs = (env[pathName] ?? '').split(path.delimiter).filter((dir) => dir !== '' && !isOurs(dir))
   env[pathName] = dirs.join(path.delimiter)
-  // A group of its own, so that stopping it also stops what its install scripts run.
+  // npm gets its own process group, so that stopping it also stops its install scripts.
   const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], detached: process.platform !== 'win32' }
   const script = env.npm_execpath
   if (script && /^npm(-cli)?\.c?js$/.test(path.basename(script))) {
@@ -92,8 +93,8 @@ function showProgress(title) {
 }
 
 /**
- * Stops npm with us; `end()` gives the signal that did, if a signal did. A second signal ends this
- * process the hard way.
+ * Stops npm together with this process. `end()` returns the signal, if there was a signal. A second
+ * signal kills this process at once.
  */
 function stopWith(child) {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']

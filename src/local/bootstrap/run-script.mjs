@@ -2,18 +2,21 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { onNpmGone } from './parent-watch.mjs'
 
-/** Signals this close together are one request: a terminal and npm both deliver the same Ctrl-C. */
+/**
+ * Signals this close together count as one, because a terminal and npm both deliver the same
+ * Ctrl-C. Milliseconds.
+ */
 const SAME_SIGNAL_MS = 1000
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /**
- * Runs the script on the given Node and ends this process the way the script ended: same code, same
- * signal.
+ * Runs the script with the given Node, and ends this process as the script ended: with the same
+ * code or the same signal.
  *
- * The script gets a session of its own: Ctrl-C reaches a terminal's whole process group, and npm
- * passes it on once more, so a script in our group would see it up to three times. This way it
- * hears of a stop from here alone, once. The IPC channel carries nothing: it closes when this
- * process is killed, which the script can notice ('disconnect').
+ * The script gets its own session. A Ctrl-C reaches the whole process group of a terminal, and npm
+ * forwards it again, so a script in our group would receive it up to three times. In its own
+ * session the script receives a stop only from here, once. The IPC channel carries no messages. It
+ * closes when this process is killed, which the script notices ('disconnect').
  */
 export async function runScript({ root, node, script, scriptArgs }) {
   const child = spawn(node, [path.resolve(root, script), ...scriptArgs], {
@@ -30,8 +33,8 @@ export async function runScript({ root, node, script, scriptArgs }) {
     })
   }
   onNpmGone(() => {
-    // A closed terminal ends npm with the signal that we have passed on; the script takes a second
-    // signal for impatience.
+    // If the terminal was closed, npm ends with the signal that we have already forwarded. The
+    // script would take a second signal as a demand to stop at once.
     if (forwardedAt === Number.NEGATIVE_INFINITY) child.kill('SIGTERM')
   })
   const { code, signal, error } = await new Promise((resolve) => {
@@ -47,15 +50,12 @@ export async function runScript({ root, node, script, scriptArgs }) {
   process.kill(process.pid, signal)
 }
 
-/**
- * Compiled code is kept from one start to the next, beside what it was compiled from: a process
- * starts in half the time.
- */
+/** The folder for compiled code, beside the sources. With it, a process starts in half the time. */
 function compileCache(root) {
   return { NODE_COMPILE_CACHE: path.join(root, 'node_modules', '.cache', 'node-compile') }
 }
 
-/** PATH with the project's own tools first; Windows may spell the variable another way. */
+/** PATH with the project's own tools first. On Windows the variable may have another spelling. */
 function binariesFirst(root) {
   const name = Object.keys(process.env).find((key) => key.toUpperCase() === 'PATH') ?? 'PATH'
   return { [name]: [path.join(root, 'node_modules', '.bin'), process.env[name]].filter(Boolean).join(path.delimiter) }

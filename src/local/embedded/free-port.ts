@@ -4,18 +4,18 @@ import { createServer } from 'node:net'
 const HOST = '127.0.0.1'
 
 /**
- * Below the range from which operating systems take the ports of outgoing connections (32768 and up
- * on Linux, 49152 on macOS and Windows): one of those may be taken at any moment, also by a
- * connection that nobody here opened.
+ * First port to try. It is below the ports that operating systems use for outgoing connections
+ * (from 32768 on Linux, from 49152 on macOS and Windows), because any connection may take one of
+ * those at any moment.
  */
 const FIRST_PORT = 20_000
 const END_OF_PORTS = 32_768
 const TRIES = 50
 
 /**
- * A port of 127.0.0.1 that nobody listens on: the preferred one when it is still free, so that an
- * address stays the same. Another process may take it before the caller does.
- * @throws Error when none is found
+ * A free port of 127.0.0.1. It is the preferred port if that is free, so that addresses stay the
+ * same. Another process may still take the port before the caller does.
+ * @throws Error if no port is free
  */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred

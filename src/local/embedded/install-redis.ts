@@ -7,11 +7,11 @@ const STEP_MS = 5 * 60_000
 
 type Manager = {
   tool: string
-  /** Whether it wants the rights of root, or refuses them. */
+  /** Whether the package manager needs root, or refuses to run as root. */
   asRoot: boolean
   prepare?: string[]
   install: string[]
-  /** What to install: the first that brings a server is enough. */
+  /** Packages to try. The first that provides a server is enough. */
   packages: string[]
 }
 
@@ -24,8 +24,7 @@ const MANAGERS: Manager[] = [
       ...['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'install', '-y', '--no-install-recommends'],
       ...['-o', 'DPkg::Lock::Timeout=60'],
     ],
-    // Not redis-server: that package also starts a Redis of the system's on port 6379, which nobody
-    // asked for.
+    // Not redis-server, because that package also starts a system Redis on port 6379.
     packages: ['redis-tools', 'valkey-tools'],
   },
   { tool: 'apk', asRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },
@@ -36,14 +35,14 @@ const MANAGERS: Manager[] = [
 export interface InstallOptions<T> {
   print: (text: string) => void
   policy: InstallPolicy
-  /** What is there after each attempt. */
+  /** Looks for Redis after each attempt. */
   find: () => Promise<T | undefined>
 }
 
 /**
- * Installs Redis with the system's package manager when that needs no question, that is as root or
- * with a `sudo` that does not ask. The exact command is shown first; at a terminal a key says no.
- * Without success, `problem` says what stood in the way.
+ * Installs Redis with the system's package manager if this needs no password: as root, or with a
+ * `sudo` that does not ask. It first prints the exact command; at a terminal, any key cancels it.
+ * If it fails, `problem` says why.
  */
 export async function installRedis<T>({
   print,
@@ -66,7 +65,7 @@ export async function installRedis<T>({
     print(`${[command, ...commandArgs].join(' ')} …`)
     return runCommand(command, commandArgs, { timeoutMs: STEP_MS })
   }
-  // A stale list of packages may still do, so a failed update is no reason to stop.
+  // An old package list may be good enough, so a failed update is ignored.
   if (manager.prepare) await run([...prefix, ...manager.prepare])
   let problem = ''
   for (const name of manager.packages) {
@@ -86,7 +85,7 @@ async function findManager(): Promise<Manager | undefined> {
   return undefined
 }
 
-/** What to put before a command of this manager, or undefined if we may not use it. */
+/** The words before a command of this package manager; undefined if we may not use it. */
 async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
   const isRoot = process.getuid?.() === 0
   if (!asRoot) return isRoot ? undefined : []

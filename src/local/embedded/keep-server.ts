@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { EmbeddedServer } from './embedded-server.ts'
 
 /**
- * So many deaths within this time, and the server is not started again: something else is wrong.
- * Milliseconds.
+ * If the server dies so often within this time, it is not started again, because something else is
+ * wrong. Milliseconds.
  */
 const DEATHS_MAX = 3
 const DEATHS_WITHIN_MS = 60_000
 
-/** A pause between two starts that failed, milliseconds. */
+/** Pause between two failed starts, milliseconds. */
 const PAUSE_MS = 300
 
 /** An embedded server that is started again when it dies. */
@@ -21,7 +21,7 @@ export interface KeptServer {
 }
 
 export interface KeepServerOptions {
-  /** `Redis`, for what is said. */
+  /** The name for messages, `Redis`. */
   name: string
   /** Starts the server on the same files and, if it is free, on the same port. */
   start: () => Promise<EmbeddedServer>
@@ -29,10 +29,11 @@ export interface KeepServerOptions {
 }
 
 /**
- * Starts a server and watches it: when it dies it is started again on the same port and data, which
- * the processes of the service find by themselves. The third death within a minute gives it up.
+ * Starts a server and watches it. If it dies, it is started again on the same port and data, and
+ * the processes of the service reconnect by themselves. After the third death within a minute it is
+ * given up.
  *
- * @throws what the first start throws
+ * @throws the error of the first start
  */
 export async function keepServer(options: KeepServerOptions): Promise<KeptServer> {
   const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<Error>()
@@ -45,13 +46,13 @@ export async function keepServer(options: KeepServerOptions): Promise<KeptServer
     state.isStopped = true
     await state.server.stop()
     await watching
-    // A start that was under way when the stop came.
+    // This start was running when the stop was requested.
     await state.server.stop()
   }
   return { url, stop, givenUp }
 }
 
-/** @returns why the server is given up; nothing when it was stopped */
+/** @returns why the server was given up; undefined if it was stopped */
 async function watch(
   state: { server: EmbeddedServer; isStopped: boolean },
   { name, start, print }: KeepServerOptions,
@@ -71,7 +72,7 @@ async function watch(
         )
       }
       try {
-        // Gives its claim on the folder back, which the next start takes.
+        // Releases the claim on the folder, which the next start needs.
         await state.server.stop()
         const server = await start()
         state.server = server

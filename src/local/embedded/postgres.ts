@@ -9,12 +9,15 @@ import { lastLines, runCommand } from './run-command.ts'
 import { type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
 
 const INITDB_MS = 120_000
-/** After a kill the write-ahead log is replayed first, and it may be long. */
+/**
+ * Longest start, milliseconds. After a kill, Postgres first replays its write-ahead log, which may
+ * be long.
+ */
 const READY_MS = 120_000
 const PORTS_MAX = 3
 /**
- * A fast shutdown rolls back and disconnects; the harder ways lose no data either, but the next
- * start has to recover.
+ * A fast shutdown rolls back transactions and closes connections. The harder ways lose no data
+ * either, but the next start must recover.
  */
 const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
   { signal: 'SIGINT', waitMs: 20_000 },
@@ -40,13 +43,13 @@ type Cluster = {
 }
 
 export interface EmbeddedPostgres extends EmbeddedServer {
-  /** For what the service itself may not do. */
+  /** Address for tasks that the service itself may not do. */
   superuserUrl: string
 }
 
 /**
- * Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in
- * it, owned by a role that owns nothing else.
+ * Runs a Postgres with its files under `<dataDir>/postgres`. It has a database `gateway`, whose
+ * owner is a role that owns nothing else.
  */
 export async function startPostgres({ dataDir, print }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = await makePrivateDir(dataDir, 'postgres')
@@ -79,8 +82,8 @@ export async function startPostgres({ dataDir, print }: EmbeddedOptions): Promis
 }
 
 /**
- * Makes the cluster once. It gets its name when it is whole, so that a start broken off in between
- * begins again.
+ * Creates the cluster once. It gets its final name when it is complete, so that an interrupted
+ * start begins again.
  */
 async function initialise({ dir, data, binaries, print }: Cluster): Promise<void> {
   const major = readIfThere(path.join(data, 'PG_VERSION'))?.trim()
@@ -97,7 +100,8 @@ async function initialise({ dir, data, binaries, print }: Cluster): Promise<void
   if (binaries.account) await chown(passwordFile, binaries.account.uid, binaries.account.gid)
   const { command, commandArgs, ...options } = binaries.initdb([
     ...['--pgdata', fresh, '--username', SUPERUSER, '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
-    // Built in: what the machine has of locales, and how its library sorts, does not matter.
+    // Built-in locales, so that the machine's locales and the sort order of its C library do not
+    // matter.
     ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
   ])
   const { code, output } = await runCommand(command, commandArgs, { ...options, cwd: dir, timeoutMs: INITDB_MS })
@@ -106,10 +110,10 @@ async function initialise({ dir, data, binaries, print }: Cluster): Promise<void
 }
 
 /**
- * A postmaster may have outlived the start that ran it. It is stopped and not kept, because nobody
- * would collect its exit or its log. Only its own pid file tells, and the number in it may belong
- * to something else by now: then the file goes, since Postgres would take that process for a living
- * postmaster.
+ * Stops a postmaster that outlived the start that ran it. It is not reused, because nobody would
+ * see its exit or its log. It is known only from its pid file, and the pid may belong to another
+ * process by now. In that case the file is deleted, because Postgres would take that process for a
+ * living postmaster.
  */
 async function stopLeftover({ data, print }: Cluster): Promise<void> {
   const pidFile = path.join(data, 'postmaster.pid')
@@ -141,7 +145,7 @@ async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: stri
     }
     await stopProcess(server.pid, STOP_STEPS)
     const log = server.lastLog()
-    // Someone took the port between our look and Postgres' own.
+    // Another process took the port between our check and the start of Postgres.
     if (attempt < PORTS_MAX && log.includes('Address already in use')) continue
     throw new Error(`The embedded Postgres did not start. Its last log lines (${logFile}):\n${log}`)
   }

@@ -7,9 +7,9 @@ import { freePort } from './free-port.ts'
 import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './process-identity.ts'
 
 /**
- * `<dataDir>/<name>`, made when absent. New directories on the way may be passed through by other
- * accounts, because Postgres started by root runs as another account. Anything secret in them is
- * closed by itself.
+ * Creates `<dataDir>/<name>` if it is missing. Other accounts may pass through the directories
+ * above it, because root runs Postgres as another account. Secret files in them have their own
+ * permissions.
  */
 export async function makePrivateDir(dataDir: string, name: string): Promise<string> {
   const dir = path.resolve(dataDir, name)
@@ -24,9 +24,9 @@ export async function makePrivateDir(dataDir: string, name: string): Promise<str
 }
 
 /**
- * Makes this process the process that runs a server in `dir`, and gives the function that ends it.
- * Throws if a living process does already; a claim whose process is gone is taken over, and the
- * server it may have left behind is the caller's to stop.
+ * Makes this process the only process that runs a server in `dir`, and returns a function that ends
+ * the claim. Throws if a living process has a claim. If the claiming process is dead, its claim is
+ * taken over; the caller must then stop the server that it may have left behind.
  */
 export async function claimDir(dir: string, what: string): Promise<() => void> {
   const file = path.join(dir, 'owner.json')
@@ -51,20 +51,23 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
 }
 
 /**
- * Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as a
- * killed process does.
+ * Whether the process that ran a server in `<dataDir>/<name>` was killed, and so ended without
+ * stopping the server.
  */
 export async function wasLeftBehind(dataDir: string, name: string): Promise<boolean> {
   const owner = readOwner(path.join(path.resolve(dataDir, name), 'owner.json'))
   return owner !== undefined && !(await isSameProcessRunning(owner))
 }
 
-/** The content of a secret file of 0600, made of fresh random bytes when absent. */
+/**
+ * The content of a secret file with mode 0600. If it is missing, it is made with fresh random
+ * bytes.
+ */
 export function loadSecret(file: string): string {
   return (readIfThere(file)?.trim() || createWhole(file, randomBytes(24).toString('base64url'))).trim()
 }
 
-/** The port kept in the file while it is free, else a new port, which is then kept. */
+/** The port stored in the file, if it is free. Otherwise a new port, which is then stored. */
 export async function loadPort(file: string): Promise<number> {
   const port = await freePort(readKeptPort(file))
   writeFileSync(file, `${port}\n`, { mode: 0o600 })
@@ -86,7 +89,8 @@ export function readIfThere(file: string): string | undefined {
 }
 
 /**
- * Moved aside and looked at before it goes: another start may have taken it over since it was read.
+ * The claim is moved aside and checked before it is deleted, because another start may have taken
+ * it over since it was read.
  */
 function removeClaim(file: string, owner: ProcessIdentity | undefined): void {
   const aside = `${file}.old.${process.pid}`

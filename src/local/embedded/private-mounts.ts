@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises'
 import path from 'node:path'
 
 /**
- * What a program must reach that runs as another account: its data, and the folder that it and its
- * libraries are in.
+ * What a program that runs as another account must reach: its data, and the folder with the program
+ * and its libraries.
  */
 export interface Reached {
   data: string
@@ -16,9 +16,9 @@ export interface Account {
 }
 
 /**
- * Covers closed directories with empty directories that can be passed, and puts back what is to be
- * reached in them: for this process alone, since it has its own mounts. Then it becomes the
- * account, without any right of root's, and the program.
+ * A shell script. In its own mount namespace, it covers closed directories with empty, passable
+ * directories and mounts back what must be reached in them. Then it changes to the account, without
+ * any right of root, and runs the program.
  */
 const SCRIPT = `
 set -eu
@@ -42,10 +42,10 @@ exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --bounding-set=-all --
 `
 
 /**
- * A way to run programs as an account that cannot pass the directories above them (`/root` is
- * closed to all but root), without opening these to anybody and without a right of root's: in a
- * mount namespace. Needs root's right to mount, which containers seldom have, and unshare, mount
- * and setpriv of util-linux.
+ * A way to run programs as an account that may not pass the directories above them (`/root` is
+ * closed to all but root). A mount namespace makes this possible without opening the directories to
+ * others, and without a right of root. It needs root's right to mount, which containers seldom
+ * have, and unshare, mount and setpriv of util-linux.
  */
 export async function withPrivateMounts({ uid, gid }: Account, { data, programs }: Reached) {
   const [first, second] = await Promise.all([data, programs].map((reached) => closedAbove(reached, { uid, gid })))
@@ -58,7 +58,7 @@ export async function withPrivateMounts({ uid, gid }: Account, { data, programs 
 }
 
 /**
- * The topmost directory above a path that the account cannot pass; undefined if it can pass all.
+ * The topmost directory above a path that the account may not pass; undefined if it may pass all.
  */
 async function closedAbove(reached: string, { uid, gid }: Account): Promise<string | undefined> {
   const parts = path.dirname(reached).split(path.sep)

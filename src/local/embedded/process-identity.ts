@@ -1,12 +1,12 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { runCommand } from './run-command.ts'
 
-/** Distinguishes a process from a later process with the same number. */
+/** Distinguishes a process from a later process with the same pid. */
 export type ProcessIdentity = { pid: number; startedAt: string }
 
 const PS_MS = 5000
 
-/** The identity of a running process, or undefined if none has this number. */
+/** The identity of a running process; undefined if no process has this pid. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | undefined> {
   if (!isRunning(pid)) return undefined
   const startedAt = readStat(pid)?.startedAt ?? (await runPs(pid, 'lstart='))
@@ -29,8 +29,8 @@ export async function isProcessOf(pid: number, dir: string): Promise<boolean> {
 }
 
 /**
- * Whether the number belongs to a process. A process that has ended but was not collected by its
- * parent does not count.
+ * Whether a process has this pid. A process that has exited but was not reaped by its parent does
+ * not count.
  */
 export function isRunning(pid: number): boolean {
   try {
@@ -44,7 +44,7 @@ export function isRunning(pid: number): boolean {
 function readStat(pid: number): { state: string; startedAt: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may hold anything; fields are counted from behind it.
+    // The name in parentheses may contain anything, so fields are counted after it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return { state: fields[0] ?? '', startedAt: `${boot}/${fields[19]}` }

@@ -6,10 +6,13 @@ const STOP_MS = 30_000
 const PULL_MS = 5 * 60_000
 const IMAGES = ['redis:7-alpine', 'valkey/valkey:8-alpine']
 
-/** A container engine that answers and has an image, ready to run Redis on one directory. */
+/** A container engine that works and has an image, ready to run Redis on one directory. */
 export type RedisContainer = {
   name: string
-  /** Arguments of `docker` that run it in the foreground, configured from standard input. */
+  /**
+   * Arguments with which `docker` runs it in the foreground. Its configuration comes from standard
+   * input.
+   */
   runArgs: (port: number) => string[]
   remove: () => Promise<void>
   signal: (signal: NodeJS.Signals) => Promise<void>
@@ -31,8 +34,8 @@ export async function prepareContainer(
   }
   await remove()
   const uid = process.getuid?.()
-  // The files stay ours, so that a redis-server on the PATH can go on with them. As root the image
-  // chooses its own account.
+  // The files keep our owner, so that a redis-server on the PATH can use them later. If we are
+  // root, the image chooses its own account.
   const user = uid === undefined || uid === 0 ? [] : ['--user', `${uid}:${process.getgid?.() ?? uid}`]
   const runArgs = (port: number) => [
     ...['run', '--rm', '--interactive', '--name', name, ...user, '--publish', `127.0.0.1:${port}:6379`],

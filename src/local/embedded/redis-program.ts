@@ -1,15 +1,16 @@
 import { runCommand } from './run-command.ts'
 
 const VERSION_MS = 10_000
-/** SET takes NX and GET together since 7.0; every Valkey is newer. */
+/** SET accepts NX and GET together since 7.0. Every Valkey is newer. */
 const REDIS_MIN = { major: 7, minor: 0 }
 
-/** A Redis server that can be started: `argv0` is the name it has to be called by. */
+/** A Redis server that can be started. `argv0` is the name under which it must be started. */
 export type RedisProgram = { command: string; argv0: string; version: string }
 
 /**
- * Finds a Redis or Valkey server on the PATH. Their check tools are the same program under another
- * name, and are what Debian's `redis-tools` brings: a server without a system service around it.
+ * Finds a Redis or Valkey server on the PATH. Their check tools count too, because they are the
+ * same program under another name. Debian's `redis-tools` provides them without starting a system
+ * service.
  */
 export async function findRedisProgram(): Promise<{ program?: RedisProgram; tooOld?: string }> {
   let tooOld: string | undefined

@@ -12,11 +12,11 @@ import { prepareContainer } from './redis-container.ts'
 import { findRedisProgram, type RedisProgram } from './redis-program.ts'
 import { type ServerCommand, type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
 
-/** The append-only file is read back before Redis answers, and it may be long. */
+/** Longest start, milliseconds. Redis first reads its append-only file, which may be long. */
 const READY_MS = 120_000
 const COMMAND_MS = 3000
 const PORTS_MAX = 3
-/** SIGTERM is SHUTDOWN: the append-only file is written and synced first. */
+/** SIGTERM makes Redis write and sync its append-only file before it exits. */
 const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
   { signal: 'SIGTERM', waitMs: 20_000 },
   { signal: 'SIGKILL', waitMs: 5000 },
@@ -25,18 +25,19 @@ const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
 type Store = { dir: string; data: string; password: string; print: (text: string) => void; install: InstallPolicy }
 
 /**
- * How to run a server on the store, given its port. `after` cleans up what outlives its process.
+ * How to run a server on the store with a given port. `after` cleans up what is left after its
+ * process has ended.
  */
 type Runner = {
   command: (port: number) => Pick<ServerCommand, 'command' | 'commandArgs' | 'argv0' | 'input'>
   after: () => Promise<void>
-  /** Set if the process that was started is not the server itself. */
+  /** Set if the started process is not the server itself. */
   signal?: (signal: NodeJS.Signals) => Promise<void>
 }
 
 /**
- * Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a
- * container, else freshly installed.
+ * Runs a Redis with its files under `<dataDir>/redis`. The server is the server on the PATH, or
+ * else a container, or else newly installed.
  */
 export async function startRedis({ dataDir, print, install = 'ask' }: EmbeddedOptions): Promise<EmbeddedServer> {
   const dir = await makePrivateDir(dataDir, 'redis')
@@ -67,7 +68,7 @@ export async function startRedis({ dataDir, print, install = 'ask' }: EmbeddedOp
   }
 }
 
-/** The ladder: each step only if the step before it is not there. */
+/** Tries the ways to run Redis in their order. */
 async function findRunner(store: Store): Promise<Runner> {
   const { program, tooOld } = await findRedisProgram()
   if (program) return localRunner(store, program)
@@ -104,7 +105,8 @@ function localRunner(store: Store, { command, argv0 }: RedisProgram): Runner {
 }
 
 /**
- * Read from standard input: an argument would show the password to every account of the machine.
+ * The configuration is passed through standard input, because every account of the machine could
+ * read a password on the command line.
  */
 function configText({ data, password }: Store, bind: string, port: number): string {
   return `
@@ -137,16 +139,16 @@ async function run(store: Store, runner: Runner): Promise<{ server: ServerProces
     await stopProcess(server.pid, STOP_STEPS)
     await runner.after()
     const log = server.lastLog()
-    // Someone took the port between our look and Redis' own.
+    // Another process took the port between our check and the start of Redis.
     if (attempt < PORTS_MAX && /address already in use|already allocated/i.test(log)) continue
     throw new Error(`The embedded Redis did not start. Its last log lines (${logFile}):\n${log}`)
   }
 }
 
 /**
- * A server may have outlived the start that ran it, as a process or as a container. Two on one
- * append-only file would destroy it, so it is stopped by its number and, whatever it is, by its
- * port: only our own server knows our password.
+ * Stops a server that outlived the start that ran it, as a process or a container. Two servers on
+ * one append-only file would destroy it. The server is stopped by its pid and also by its port; our
+ * password shows that a server on the port is ours.
  */
 async function stopLeftover(store: Store): Promise<void> {
   const pid = Number(readIfThere(path.join(store.dir, 'pid')))
@@ -165,7 +167,7 @@ async function stopLeftover(store: Store): Promise<void> {
 
 const urlOf = ({ password }: Store, port: number) => `redis://:${password}@127.0.0.1:${port}/0`
 
-/** True if it answers; undefined if it is not there, is still loading or is not ours. */
+/** True if the server answers; undefined if it is not there, is still loading, or is not ours. */
 async function answersPing(url: string): Promise<true | undefined> {
   try {
     return (await sendCommand(url, 'PING')) === 'PONG' ? true : undefined

@@ -2,12 +2,12 @@ import type { ReadStream } from 'node:tty'
 
 const SECONDS = 10
 
-/** Ctrl-C, which a terminal in raw mode passes on as a character. */
+/** Ctrl-C, which a terminal in raw mode delivers as a character. */
 const INTERRUPT = '\u0003'
 
 /**
- * Gives the person at the terminal ten seconds to press a key, which says no. If nobody can answer
- * there, this process asks nothing and does what the setting says.
+ * Gives the person at the terminal ten seconds to press a key, which means no. Without a terminal
+ * it does not wait, and the setting decides.
  */
 export async function isRefused(
   print: (text: string) => void,

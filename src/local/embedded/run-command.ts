@@ -4,8 +4,8 @@ import { type SpawnOptions, spawn } from 'node:child_process'
 export type Outcome = { code: number | null; output: string }
 
 /**
- * Runs a command to its end with its output kept; never throws, because a missing command is an
- * answer here.
+ * Runs a command to its end and returns its output. Never throws, because "there is no such
+ * command" is an answer too.
  */
 export function runCommand(
   command: string,
@@ -16,10 +16,12 @@ export function runCommand(
     const child = spawn(command, commandArgs, {
       ...options,
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Ctrl-C in a terminal goes to its whole process group; what we run is stopped by us alone.
+      // A Ctrl-C in a terminal goes to the whole process group. Only this process shall stop the
+      // command.
       detached: true,
     })
-    // Not spawn's own timeout: its timer stays behind when the command does not exist.
+    // The timeout option of spawn is not used, because its timer remains if the command does not
+    // exist.
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
     let output = ''
     const keep = (text: string) => {

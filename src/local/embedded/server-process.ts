@@ -6,7 +6,7 @@ import { lastLines } from './run-command.ts'
 
 const POLL_MS = 20
 
-/** How to start a server: `input` goes to its standard input, `logFile` takes all it says. */
+/** How to start a server: `input` goes to its standard input, `logFile` receives its output. */
 export type ServerCommand = {
   command: string
   commandArgs: string[]
@@ -16,7 +16,7 @@ export type ServerCommand = {
   argv0?: string
   uid?: number
   gid?: number
-  /** Signal for the server when this process ends without having stopped it. */
+  /** Signal for the server if this process ends without stopping it. */
   exitSignal?: NodeJS.Signals
 }
 

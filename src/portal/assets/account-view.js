@@ -4,8 +4,8 @@ import { visit } from './navigate.js'
 import { forPeople } from './words.js'
 
 /**
- * Fills an account page with what `build` makes, again after each change; failures are shown in its
- * place. A form with a `name` stays as it is while something is typed in it.
+ * Fills an account page with the result of `build`, and again after each change. Failures are shown
+ * in its place. A form with a `name` is kept while somebody types in it.
  */
 export async function showAccount(view, build) {
   const body = view.querySelector('[data-body]')
@@ -30,7 +30,7 @@ export async function showAccount(view, build) {
   await refresh()
 }
 
-/** What could not be had, and what to do. */
+/** Shows a failure to load, and what to do. */
 export function failureCard(error) {
   if (error.status === 404 && error.code === 'NOT_FOUND') {
     return el('p', { class: 'notice' }, 'This gateway does not offer this yet.')
@@ -38,7 +38,7 @@ export function failureCard(error) {
   return el('p', { class: 'failure', role: 'alert' }, forPeople(error))
 }
 
-/** A form that runs an action, and says beside it what went wrong. */
+/** A form that runs an action, and shows beside it what went wrong. */
 export function actionForm(members, action, ...children) {
   const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
   const isFilled = (is) => form.toggleAttribute('data-filled', is)
@@ -64,8 +64,8 @@ export function actionForm(members, action, ...children) {
 }
 
 /**
- * Gives the focus back to a control that was disabled for a while, or to the control that a renewed
- * page has in its place. If neither is there, a keyboard goes on from the beginning of the page.
+ * Returns the focus to a control that was disabled for a while, or to its replacement on a renewed
+ * page. Without either, a keyboard user would start again at the beginning of the page.
  */
 export function returnFocus(control) {
   if (document.activeElement !== document.body) return
@@ -75,7 +75,7 @@ export function returnFocus(control) {
   next.focus({ preventScroll: true })
 }
 
-/** A button that runs an action; a failure is shown beside it. */
+/** A button that runs an action, and shows beside it what went wrong. */
 export function actionButton(text, members, action) {
   let failure
   const button = el('button', { type: 'button', class: 'button quiet', ...members, onclick: run }, text)
@@ -89,8 +89,8 @@ export function actionButton(text, members, action) {
       button.after(failure)
     } finally {
       button.disabled = false
-      // A button that is disabled while a dialog asks cannot take the focus back when the dialog
-      // closes.
+      // If the button is disabled while a dialog is open, it cannot take the focus back when the
+      // dialog closes.
       returnFocus(button)
     }
   }

@@ -1,4 +1,4 @@
-/** What the gateway refused, in its own words. */
+/** A refusal of the gateway, in its own words. */
 export class ApiError extends Error {
   constructor(status, { code = 'UNKNOWN', message = 'The answer cannot be read.', hint = '', docs = '' } = {}) {
     super(message)
@@ -9,12 +9,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Asks a JSON route under the session of the cookie, which counts because of the header. */
+/** Sends a request with the session of the cookie. The header makes the cookie count. */
 export async function api(path, options) {
   return (await ask(path, options)).data
 }
 
-/** Asks for a listing: the items of all its pages, under the name they have in each. */
+/** Reads all pages of a listing and returns their items. Each page has them under `name`. */
 export async function apiAll(path) {
   const all = {}
   for (let next = path; next !== undefined; ) {
@@ -25,7 +25,7 @@ export async function apiAll(path) {
   return all
 }
 
-/** Asks for a report: its first page, with the lines of all pages under `name`. */
+/** Reads a report: its first page, with the lines of all pages under `name`. */
 export async function apiReport(path, name) {
   const { data, headers } = await ask(path)
   const lines = [...data[name]]

@@ -56,7 +56,8 @@ document.addEventListener('click', async ({ target }) => {
   }
 })
 
-// `/` leads to the search of the page, as in other documentation; in a field it is a letter.
+// `/` moves the focus to the search field, as in other documentation. In a field it is an ordinary
+// character.
 document.addEventListener('keydown', (event) => {
   const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented
   const isInField =

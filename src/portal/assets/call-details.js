@@ -1,7 +1,7 @@
 import { timingBar } from '../../browser/timing-bar.js'
 import { el } from './dom.js'
 
-/** The parts of the time, and the headers with the ids that a question about the call needs. */
+/** The parts of a call's time, and the headers with the ids that support questions need. */
 export function showDetails(section, headers, totalMs) {
   const place = section.querySelector('[data-details]')
   const timing = Object.fromEntries(

@@ -7,8 +7,8 @@ import { visit } from './navigate.js'
 const PAGE = 50
 
 /**
- * Filters of the list, which stand in the address under these names, as the route of the log takes
- * them.
+ * Filters of the list. The address has them under these names, which are the names of the log's
+ * route.
  */
 const FILTERS = ['api', 'status', 'key', 'mode', 'via', 'code', 'endpoint', 'tool', 'from', 'to', 'teamId']
 
@@ -54,7 +54,7 @@ async function readPage(query) {
   return { calls: data.calls, next }
 }
 
-/** Names of keys and applications, for the filter; without them it is left out. */
+/** Names of keys and applications for the filter. Without them the filter is hidden. */
 async function readCallers() {
   try {
     const [{ keys }, { connections }] = await Promise.all([apiAll('/v1/keys'), api('/v1/connections')])
@@ -115,7 +115,7 @@ function callTable(calls) {
     cameBy(call),
   ])
   const heads = ['Ended', 'API', 'Answer', 'Took', 'Waited', 'Mode', 'Came by']
-  // On a phone the values stand beside each other, because most say what they are.
+  // On a phone the values stand beside each other, because most need no heading.
   return el('div', { class: 'brief' }, table('Calls', heads, rows))
 }
 
@@ -151,8 +151,8 @@ function pageLinks({ next, filter, isFirst, isEmpty }) {
 }
 
 /**
- * Saves the calls that fit as a file. A link could not: the log-in counts for requests of this
- * page's scripts alone.
+ * Saves the matching calls as a file. A link would not work, because the session counts only for
+ * requests of this page's scripts.
  */
 async function exportCalls(filter) {
   const headers = { 'x-portal-request': '1', accept: 'application/x-ndjson' }
@@ -163,7 +163,7 @@ async function exportCalls(filter) {
   URL.revokeObjectURL(link.href)
 }
 
-/** One call: what came of it, and the parts of its time. */
+/** One call: its outcome, and the parts of its time. */
 export function startCall(view) {
   return showAccount(view, async () => {
     const id = location.pathname.split('/').at(-1) ?? ''
@@ -188,7 +188,7 @@ function callParts(call) {
     ['Request id', call.requestId === null ? null : el('code', {}, call.requestId)],
   ].filter(([, value]) => value !== null)
   const picture = el('section', { class: 'card' }, el('h2', {}, `Took ${durationWords(call.totalMs)}`))
-  // Numbers and words of our own alone.
+  // Only numbers and our own words are inserted as HTML.
   picture.insertAdjacentHTML('beforeend', timingBar(call))
   return [
     picture,

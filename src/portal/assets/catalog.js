@@ -1,17 +1,15 @@
 import { request } from './api.js'
 import { fieldsOf } from './dom.js'
 
-/** How long after the last key the search is sent, milliseconds. */
+/** Pause after the last key press before the search is sent, milliseconds. */
 const PAUSE_MS = 150
 
-/**
- * Search and filters over the cards that the page came with. What is chosen stands in the address.
- */
+/** Search and filters for the cards of the page. The address holds the chosen values. */
 export function startCatalog(view) {
   const form = view.querySelector('[data-filters]')
   const list = view.querySelector('[data-cards]')
   const cards = new Map([...list.children].map((card) => [card.dataset.slug, card]))
-  // In the catalog's own order, whatever search the page came with.
+  // The catalog's own order, even if the page was rendered for a search.
   const all = [...cards.keys()].sort()
   let found = all
   let timer
@@ -41,7 +39,10 @@ export function startCatalog(view) {
     history.replaceState(history.state, '', query === '' ? '/' : `/?${query}`)
   }
 
-  /** The ranking is the gateway's own; a ranking that comes after a later ranking is left aside. */
+  /**
+   * The gateway ranks the results. If an older ranking arrives after a newer ranking, it is
+   * ignored.
+   */
   const search = async () => {
     latest += 1
     const mine = latest
@@ -67,7 +68,8 @@ export function startCatalog(view) {
     search()
     form.elements.q.focus()
   })
-  // The page came with the search of its address done: its order is the ranking.
+  // The server has rendered the page for the search in its address, so the order of the cards is
+  // the ranking.
   if (form.elements.q.value.trim() !== '') found = [...list.children].map((card) => card.dataset.slug)
   if (form.elements.q.value.trim() !== '') search()
 }

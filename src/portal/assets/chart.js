@@ -6,13 +6,16 @@ const DAY_MS = 86_400_000
 const number = new Intl.NumberFormat()
 const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** Days of a month, over which the calls of a plan are spread for the line. */
+/** Days of a month, by which the plan's monthly calls are divided for the line. */
 const MONTH_DAYS = 30
 
-/** Above so many times the fullest day the line of the plan would make bars of nothing. */
+/**
+ * If the plan's line is this many times above the fullest day, it is left out, because all bars
+ * would be flat.
+ */
 const LINE_TIMES_MAX = 4
 
-/** What became of the calls of a day, in the order of the stack; the lowest last. */
+/** The outcomes of calls, in the order of the stack; the last is the lowest. */
 const OUTCOMES = [
   ['test', 'Test', '--edge'],
   ['failed', 'Failed (5xx)', '--bad'],
@@ -20,13 +23,13 @@ const OUTCOMES = [
   ['answered', 'Answered', '--good'],
 ]
 
-/** Usage counts a call that was answered under a status below 400. */
+/** Usage counts a call as answered if its status is below 400. */
 function outcomeOf({ mode, status }) {
   if (mode === 'test') return 'test'
   return status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
 }
 
-/** Calls of some lines of usage by what became of them. */
+/** Sums up the calls of some lines of usage, by outcome. */
 export function sumsOf(lines) {
   const sums = { test: 0, failed: 0, refused: 0, answered: 0 }
   for (const line of lines) sums[outcomeOf(line)] += line.calls
@@ -37,9 +40,9 @@ export function sumsOf(lines) {
 const callsIn = ({ test, failed, refused, answered }) => test + failed + refused + answered
 
 /**
- * A bar a day: live calls by what became of them, and test calls; and the same as a table. The line
- * is the plan's month spread over its days. `usage` is by day, mode and status; `perMonth` what the
- * plan allows.
+ * A chart with a bar for each day: live calls by outcome, and test calls. A table shows the same.
+ * The line is the plan's month divided by its days. `usage` is by day, mode and status; `perMonth`
+ * is the monthly limit of the plan.
  */
 export function dayChart({ from, to, total, usage }, perMonth) {
   const days = daysOf(from, to).map((day) => ({ day, ...sumsOf(usage.filter((line) => line.day === day)) }))
@@ -62,7 +65,7 @@ export function dayChart({ from, to, total, usage }, perMonth) {
   return el('figure', {}, picture, el('figcaption', { class: 'small' }, words), filled.length > 0 && asTable(filled))
 }
 
-/** Calls by a name, the most first: a bar of what became of them, and the same in words. */
+/** Calls by name, the most first: a bar of their outcomes, and the same in words. */
 export function shareTable(label, lines) {
   if (lines.length === 0) return el('p', { class: 'empty' }, 'No calls in this time.')
   const most = Math.max(...lines.map(callsIn))
@@ -101,7 +104,7 @@ function outcomeWords(sums) {
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** The words beside it say the same. */
+/** The bar is hidden from screen readers, because the words beside it say the same. */
 function outcomeBar(sums, most) {
   const picture = document.createElementNS(SVG, 'svg')
   for (const [name, value] of [

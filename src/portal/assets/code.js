@@ -2,16 +2,16 @@ import { toast } from './dom.js'
 import { isKeyShown, keyInCode, onKey } from './key.js'
 import { PLACEHOLDER } from './snippets.js'
 
-/** Code with the placeholder in it, by its element. */
+/** The original code with its placeholder, by element. */
 const templates = new WeakMap()
 
-/** Puts code into its element, with what stands for the visitor's key in it. */
+/** Shows code in an element, with the visitor's key in place of the placeholder. */
 export function showCode(element, code) {
   templates.set(element, code)
   element.textContent = code.replaceAll(PLACEHOLDER, keyInCode())
 }
 
-/** Keeps the key in all code of a page as it is shown. */
+/** Updates the key in all code of a page when it changes. */
 export function startCodes(root) {
   for (const element of root.querySelectorAll('pre code')) {
     if (!element.textContent.includes(PLACEHOLDER)) continue
@@ -20,7 +20,7 @@ export function startCodes(root) {
   }
 }
 
-/** Copies the code beside a button as it is seen. */
+/** Copies the code beside a button as it is shown. */
 export async function copyCode(button) {
   const code = button.parentElement.querySelector('code')
   const hasKey = templates.get(code)?.includes(PLACEHOLDER)
@@ -40,7 +40,7 @@ export async function copyText(text, word = 'Copied') {
   }
 }
 
-/** Tabs by the ARIA pattern: arrows move, the panel follows. */
+/** Tabs after the ARIA pattern: arrow keys move, and the panel follows. */
 export function startTabs(group) {
   const tabs = [...group.querySelectorAll('[role=tab]')]
   const show = (tab) => {

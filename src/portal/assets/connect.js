@@ -4,7 +4,8 @@ import { el, field } from './dom.js'
 import { writeTick, writingApis } from './limits.js'
 
 /**
- * The consent page: who asks, where the code goes, what the application may do; the user decides.
+ * The consent page: which application asks, where its code goes, and what it may do. The user
+ * decides.
  */
 export async function startConnect(view) {
   const body = view.querySelector('[data-body]')
@@ -30,8 +31,7 @@ export async function startConnect(view) {
 }
 
 /**
- * What the gateway knows stands first. The name is free text of the application, on one line
- * whatever it is.
+ * Facts that the gateway knows come first. The application's name is free text, shown on one line.
  */
 function whoAsks({ clientName, clientHost, redirectHost, resource }) {
   return [
@@ -51,7 +51,7 @@ function fact(name, value) {
   return [el('dt', {}, name), el('dd', {}, value)]
 }
 
-/** Log-in and sign-up, in this page: the way back is this page. */
+/** Log-in and sign-up without leaving this page, which holds the way back to the application. */
 function credentialForms(onDone) {
   const form = (action, title, autocomplete) =>
     el(
@@ -88,7 +88,7 @@ const limitField = (name, label) =>
     "Leave empty for your plan's limit.",
   )
 
-/** What was filled in, as numbers. */
+/** The limits in the fields, as numbers. */
 const numbers = (texts) =>
   Object.fromEntries(
     Object.entries(texts).flatMap(([name, text]) => (text === undefined ? [] : [[name, Number(text)]])),
@@ -123,7 +123,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
   const { data } = await api('/v1/catalog')
   const writers = writingApis(data).filter((slug) => one === undefined || slug === one)
   const { tick, showFor, read: readTick } = writeTick()
-  /** Names the APIs that are chosen now, whenever a choice changes. */
+  /** Shows the names of the chosen APIs after each change of a choice. */
   const showTick = (form) => {
     const chosen = new FormData(form)
     const isChosen = (slug) => chosen.get('scope') !== 'some' || chosen.getAll('api').includes(slug)
@@ -148,7 +148,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     ' ',
     actionButton('Refuse', {}, () => decide({ allow: false })),
     el('p', {}, 'Account, whose plan counts the calls: ', el('strong', { class: 'one-line' }, email)),
-    // In this page: the menu's log-out leads away from the sign-in.
+    // In this page, because the menu's log-out would leave the sign-in.
     actionButton('Use another account', {}, async () => {
       await api('/portal/logout', { method: 'POST' })
       await onLoggedOut()

@@ -3,7 +3,7 @@ import { api } from './api.js'
 import { confirmed, edited, el, moment, toast } from './dom.js'
 import { allowedFields, allowedWords } from './limits.js'
 
-/** Applications that are signed in to the account: list, change, end. */
+/** Applications that are connected to the account: list, change, disconnect. */
 export function startConnections(view) {
   return showAccount(view, async (refresh) => {
     const { connections } = await api('/v1/connections')

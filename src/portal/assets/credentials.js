@@ -6,7 +6,7 @@ import { warnOfWeak } from './password.js'
 import { announceSession } from './session.js'
 import { forPeople } from './words.js'
 
-/** Sign-up and log-in. The session goes into a cookie; nothing of it comes to this script. */
+/** Sign-up and log-in. The session is stored in a cookie that this script cannot read. */
 export function startCredentials(view) {
   const form = view.querySelector('[data-credentials]')
   const failure = form.querySelector('[data-failure]')
@@ -39,19 +39,19 @@ export function startCredentials(view) {
   })
 }
 
-/** A test key, with which the code of the next page works as it stands there. */
+/** Makes a test key, so that the code of the next page works as shown. */
 async function makeFirstKey() {
   try {
     const { key } = await api('/v1/keys', { method: 'POST', body: { label: 'First key', environment: 'test' } })
     useKey(key, true)
   } catch {
-    // The account is there all the same, and the page says how to make a key.
+    // The account exists although this failed, and the page explains how to make a key.
   }
 }
 
 /**
- * The page from which the visitor came: a path of this portal and nothing else. A newcomer goes to
- * a page that is ready to send.
+ * The page from which the visitor came, if it is a path of this portal. A newcomer goes to a page
+ * that is ready to send a call.
  */
 function nextPage(start) {
   const next = new URLSearchParams(location.search).get('next') ?? ''

@@ -1,8 +1,8 @@
 import { forPeople } from './words.js'
 
 /**
- * Makes an element; members that start with `on` are listeners, the others attributes. Texts are
- * never read as HTML.
+ * Makes an element. Members that begin with `on` are listeners; other members are attributes. Texts
+ * are never parsed as HTML.
  */
 export function el(name, members = {}, ...children) {
   const element = document.createElement(name)
@@ -54,7 +54,7 @@ export function fieldsOf(form) {
 
 let toastTimer
 
-/** Says something to the visitor, for a while. */
+/** Shows a message to the visitor for a while. */
 export function toast(text) {
   const place = document.querySelector('#toast')
   place.textContent = text
@@ -65,27 +65,27 @@ export function toast(text) {
 
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
-/** Puts the moments that a page came with into the visitor's own words and time zone. */
+/** Replaces the times of a page by times in the visitor's own language and time zone. */
 export function localizeMoments(root) {
   for (const time of root.querySelectorAll('time[data-moment]'))
     time.textContent = dates.format(new Date(time.dateTime))
 }
 
-/** A moment in the visitor's own words, or what stands for none. */
+/** A time in the visitor's language, or a replacement if there is none. */
 export function moment(iso, none = 'never') {
   return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none
 }
 
 const datesToTheSecond = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** A moment of a log, in which a minute has many lines. */
+/** A time in a log, with seconds, because a log has many lines in a minute. */
 export function momentOfLog(iso) {
   return el('time', { datetime: iso }, datesToTheSecond.format(new Date(iso)))
 }
 
 /**
- * Asks before something that cannot be undone; true if the visitor says yes. `choice` stands
- * below the question.
+ * Asks for confirmation before something that cannot be undone. Returns true if the visitor agrees.
+ * `choice` is shown below the question.
  */
 export function confirmed(question, yes, choice) {
   const keep = el('button', { class: 'button quiet', value: 'no', autofocus: true }, 'Keep')
@@ -100,12 +100,12 @@ export function confirmed(question, yes, choice) {
 }
 
 /**
- * Has fields filled and saved by `save`; true if they were. If the gateway refuses them, the dialog
- * stays and says why, so that nothing has to be typed again.
+ * Opens a dialog with fields that `save` saves. Returns true if they were saved. If the gateway
+ * refuses them, the dialog stays open and shows why, so that nothing must be typed again.
  */
 export function edited(title, fields, { yes = 'Save', save }) {
   const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
-  // What is wrong in a field must not keep the visitor in the dialog.
+  // An invalid field must not prevent the visitor from closing the dialog.
   const cancel = el('button', { class: 'button quiet', value: 'no', formnovalidate: true }, 'Cancel')
   const send = el('button', { class: 'button', value: 'yes' }, yes)
   const form = el(

@@ -1,18 +1,18 @@
 import { PLACEHOLDER } from './snippets.js'
 
 /**
- * The key the visitor tries calls with. In this module's memory and nowhere else: a reload forgets
- * it.
+ * The key with which the visitor tries calls. It exists only in this module's memory, so a reload
+ * forgets it.
  */
 let current = ''
 /**
- * Whether code shows it in full. A key that was made in this tab is shown, a key that was typed
- * into a field is not.
+ * Whether code shows the key in full. A key that was made in this tab is shown; a key that was
+ * typed into a field is not.
  */
 let isShown = false
 const listeners = new Set()
 
-/** Under this name the tab remembers how the key begins and ends, which is no secret. */
+/** Under this name the tab stores the beginning and the end of the key, which are not secret. */
 const MASK_NAME = 'key-mask'
 
 export const currentKey = () => current
@@ -20,7 +20,7 @@ export const currentKey = () => current
 /**
  * Uses a key from now on.
  *
- * @param made whether it was made just now, so that the visitor is to see it
+ * @param made whether the key was just made, so that the visitor must see it
  */
 export function useKey(key, made = false) {
   const isSame = key.trim() === current
@@ -30,7 +30,7 @@ export function useKey(key, made = false) {
   for (const listener of listeners) listener(current)
 }
 
-/** Shows the key in code, or its beginning and its end alone. */
+/** Shows the key in code in full, or only its beginning and end. */
 export function showKey(shown) {
   isShown = shown
   for (const listener of listeners) listener(current)
@@ -39,7 +39,7 @@ export function showKey(shown) {
 /** Whether code has the whole key in it. */
 export const isKeyShown = () => isShown && current !== ''
 
-/** What stands for the key in code: what is seen there is what is copied. */
+/** The text for the key in code. The visible text is also what is copied. */
 export function keyInCode() {
   if (isKeyShown()) return current
   return current === '' ? (sessionStorage.getItem(MASK_NAME) ?? PLACEHOLDER) : maskOf(current)
@@ -52,7 +52,7 @@ export const forgetKey = () => {
 
 const maskOf = (key) => `${/^agw_(live|test)_/.exec(key)?.[0] ?? ''}…${key.slice(-4)}`
 
-/** Calls the listener on every change until its element has left the page. */
+/** Calls the listener on every change, until its element has left the page. */
 export function onKey(element, listener) {
   const guarded = (key) => (element.isConnected ? listener(key) : listeners.delete(guarded))
   listeners.add(guarded)

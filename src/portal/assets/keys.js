@@ -75,7 +75,7 @@ const EXPIRIES = [
 
 const expiryIn = (days) => (days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString())
 
-/** The full key, this once. */
+/** Shows the full key, only this once. */
 export function createdCard({ key }) {
   /** @type {HTMLElement} */
   const start = document.querySelector('[data-start]')
@@ -100,7 +100,7 @@ export function createdCard({ key }) {
   )
 }
 
-/** Without listeners the visitor may look at the keys alone. */
+/** Without listeners, the visitor can only view the keys. */
 export function keyTable(keys, listeners) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
@@ -173,14 +173,14 @@ function revokeButton(key, onRevoked) {
   })
 }
 
-/** Keys may have the same label. */
+/** The text includes the id, because keys may have the same label. */
 const fullNameOf = (key) => [key.label, nameOf(key)].filter(Boolean).join(' ')
 
 const nameOf = ({ keyPrefix, lastFour }) => `${keyPrefix}…${lastFour ?? ''}`
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 
-/** Tells which key goes, when two look alike, and what happens then. */
+/** Identifies the key, because two may look alike, and says what will happen. */
 function revokeWords(key) {
   const label = key.label ? ` “${key.label}”` : ''
   const used = key.lastUsedAt ? `last used ${day.format(new Date(key.lastUsedAt))}` : 'never used'

@@ -3,7 +3,7 @@ import { el, field } from './dom.js'
 
 const number = new Intl.NumberFormat()
 
-/** What an owner allows a key or an application, in words that break anywhere. */
+/** The restrictions of a key or an application, in words. Line breaks are allowed anywhere. */
 export function allowedWords({ apis, addresses, limits: { perMinute, perMonth, inFlight }, mayWrite }) {
   const words = [
     apis === null ? 'all APIs' : apis.join(', '),
@@ -13,7 +13,7 @@ export function allowedWords({ apis, addresses, limits: { perMinute, perMonth, i
     perMonth !== null && `${number.format(perMonth)} a month`,
     inFlight !== null && `${number.format(inFlight)} at once`,
   ]
-  // An IPv6 address is wider than a phone's column.
+  // A break is allowed here, because an IPv6 address is wider than a phone's column.
   return el('span', { class: 'allowed' }, words.filter(Boolean).join('; '))
 }
 
@@ -23,15 +23,15 @@ const FIELDS = [
   ['inFlight', 'Maximum calls at once'],
 ]
 
-/** Slugs of the APIs that have an endpoint which changes something at its source. */
+/** Slugs of the APIs with an endpoint that changes something at its source. */
 export const writingApis = (catalog) =>
   catalog.filter(({ endpoints }) => endpoints.some(({ effect }) => effect)).map(({ api_name }) => api_name)
 
 const NAMES_MAX = 5
 
 /**
- * The tick without which a key or an application only reads. It names the APIs at which it counts,
- * and is not shown if there are none; nothing of it is sent then.
+ * The checkbox that allows writing. It names the APIs for which it matters. If there are none, it
+ * is hidden and nothing is sent.
  */
 export function writeTick(isTicked = false) {
   const input = el('input', { type: 'checkbox', checked: isTicked })
@@ -46,13 +46,15 @@ export function writeTick(isTicked = false) {
   return { tick, showFor, read: () => (tick.hidden ? {} : { mayWrite: input.checked }) }
 }
 
-/** What a field lists; null if it is empty. */
+/** The items in a field; null if it is empty. */
 function listed({ value }) {
   const items = value.split(/[\s,]+/).filter((item) => item !== '')
   return items.length === 0 ? null : items
 }
 
-/** Fields for the same, and what they say. Empty fields allow what the plan allows. */
+/**
+ * Fields for the same restrictions, and their values. An empty field means the limit of the plan.
+ */
 export async function allowedFields({ apis = null, addresses = null, limits = {}, mayWrite = false } = {}) {
   const writers = writingApis((await api('/v1/catalog')).data)
   const inputs = FIELDS.map(([name, label]) => [

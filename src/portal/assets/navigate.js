@@ -1,19 +1,19 @@
 import { fieldsOf } from './dom.js'
 
 /**
- * Goes from page to page without losing what is in memory (the visitor's key): the next page is
- * fetched and its main part put in place. Every page is also a plain address, and anything unusual
- * is left to the browser.
+ * Changes pages without losing what is in memory (the visitor's key): it fetches the next page and
+ * replaces the main part. Every page also has a normal address, and the browser handles everything
+ * unusual.
  */
 let start = () => undefined
 
-/** Paths of the portal's own pages; everything else is left to the browser. */
+/** Paths of the portal's own pages. The browser handles all other links. */
 const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs($|\/))/.test(path)
 
 export function startNavigation(startPage) {
   start = startPage
-  // Where a page was scrolled to is kept with its place in the history: the browser would restore
-  // it too early.
+  // The scroll position is stored with the history entry, because the browser would restore it too
+  // early.
   history.scrollRestoration = 'manual'
   scrollTo(0, history.state?.scrollY ?? scrollY)
   addEventListener('pagehide', keepScroll)
@@ -27,7 +27,7 @@ export function startNavigation(startPage) {
     event.preventDefault()
     visit(link.href)
   })
-  // A search is an address like a link.
+  // A search form is handled like a link to its address.
   document.addEventListener('submit', (event) => {
     const form = event.target
     if (event.defaultPrevented || !(form instanceof HTMLFormElement) || !form.matches('[data-visit]')) return
@@ -39,13 +39,13 @@ export function startNavigation(startPage) {
   addEventListener('scroll', keepScrollSoon, { passive: true })
   addEventListener('popstate', async ({ state }) => {
     clearTimeout(scrollTimer)
-    // A jump within the page: the browser shows the right page already.
+    // A jump within the page: the browser already shows the right page.
     if (location.pathname + location.search === shownPage) return scrollTo(0, state?.scrollY ?? scrollY)
     if (await load(location.href)) scrollTo(0, state?.scrollY ?? 0)
   })
 }
 
-/** How many pages were requested: the last of them is shown. */
+/** Number of pages requested so far. Only the latest request is shown. */
 let loads = 0
 
 let shownPage = location.pathname + location.search
@@ -55,7 +55,7 @@ function keepScroll() {
   history.replaceState({ ...history.state, scrollY }, '')
 }
 
-/** Browsers allow few changes of the history a second. */
+/** Browsers allow few changes of the history per second. */
 function keepScrollSoon() {
   clearTimeout(scrollTimer)
   scrollTimer = setTimeout(keepScroll, 200)
@@ -74,18 +74,17 @@ export async function visit(address) {
 
 const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
 
-/**
- * Shows a page; a page that is new to the history stands there before its script reads the address.
- */
+/** Shows a page. A new history entry is added before the page's script reads the address. */
 async function load(address, { isNew = false } = {}) {
   document.documentElement.classList.add('loading')
   loads += 1
   const load = loads
   const next = await fetchPage(address)
-  // The visitor has gone on to another page meanwhile.
+  // The visitor has requested another page meanwhile.
   if (load !== loads) return false
   document.documentElement.classList.remove('loading')
-  // Not a page, or one of another version of the portal: the browser does it all anew.
+  // It is not a page, or it belongs to another version of the portal, so the browser loads it
+  // normally.
   if (!next || script(next) !== script(document)) {
     location.assign(address)
     return false

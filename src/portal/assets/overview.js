@@ -4,7 +4,7 @@ import { el, moment } from './dom.js'
 import { usageSection } from './usage.js'
 import { verificationNotice } from './verification.js'
 
-/** Who is logged in, the plan, and what was called. */
+/** The account, its plan, and its calls. */
 export function startOverview(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
@@ -27,7 +27,7 @@ export function startOverview(view) {
   })
 }
 
-/** One part of the page: if it fails, the others are still shown. */
+/** One part of the page. If it fails, the other parts are still shown. */
 async function part(asked) {
   try {
     return await asked
@@ -68,7 +68,7 @@ function planFacts({ plan, limits, usage }) {
   )
 }
 
-/** From this share of the month on, the page warns. */
+/** From this share of the monthly limit on, the page warns. */
 const NEARLY_USED = 0.8
 
 function usageWarning(used, perMonth) {

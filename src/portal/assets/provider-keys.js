@@ -2,13 +2,15 @@ import { actionButton, actionForm, showAccount, table } from './account-view.js'
 import { api } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 
-/** The team whose provider keys the page shows, from its address; none: the visitor's own. */
+/**
+ * The team whose provider keys the page shows, from its address; undefined: the visitor's own keys.
+ */
 const ownerQuery = () => {
   const teamId = new URLSearchParams(location.search).get('team')
   return teamId ? `?teamId=${encodeURIComponent(teamId)}` : ''
 }
 
-/** Keys for upstreams that take them: the visitor's own, or the keys of a team. */
+/** Keys for upstreams that accept them: the visitor's own, or a team's. */
 export function startProviderKeys(view) {
   const query = ownerQuery()
   return showAccount(view, async (refresh) => {
@@ -59,7 +61,9 @@ export function startProviderKeys(view) {
   })
 }
 
-/** Shows what comes of checks that go on: in the list alone, for the form may be in use. */
+/**
+ * Shows the results of running checks. Only the list is renewed, because the form may be in use.
+ */
 async function followChecks({ list, show, records, query }) {
   let shown = records
   for (let looks = 0; looks < LOOKS_MAX && shown.some(isBeingChecked); looks += 1) {
@@ -73,7 +77,7 @@ async function followChecks({ list, show, records, query }) {
 
 const isBeingChecked = ({ status, validationFailure }) => status === 'unvalidated' && validationFailure === null
 
-/** What the last check of a key came to. */
+/** The result of a key's last check. */
 function outcome({ displayName: name, status, validationFailure: failure }) {
   if (failure) return 'The key could not be checked'
   if (status === 'unvalidated') return 'The check is taking a while. Reload the page in a minute.'
@@ -108,7 +112,8 @@ function row(record, { query, refresh }) {
 }
 
 /**
- * A check has an outcome within ten seconds, unless its source holds calls back or no worker runs.
+ * A check ends within ten seconds, unless its source delays calls or no worker runs. Then polling
+ * stops.
  */
 const LOOK_EVERY_MS = 1_000
 const LOOKS_MAX = 15

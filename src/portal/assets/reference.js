@@ -2,7 +2,7 @@ import { request } from './api.js'
 import { fieldsOf } from './dom.js'
 import { forPeople } from './words.js'
 
-/** Forms of the reference: each sends its route under the log-in and shows the answer. */
+/** Forms of the reference. Each sends its route with the visitor's session and shows the answer. */
 export function startReference(view) {
   for (const form of view.querySelectorAll('[data-route]')) {
     form.addEventListener('submit', async (event) => {
@@ -13,7 +13,7 @@ export function startReference(view) {
   openNamed(view)
 }
 
-/** An address with the name of an operation shows it open. */
+/** If the address names an operation, it is opened. */
 function openNamed(view) {
   const named = location.hash === '' ? undefined : document.getElementById(location.hash.slice(1))
   if (!named?.matches?.('details') || !view.contains(named)) return
@@ -48,7 +48,7 @@ async function send(form) {
   }
 }
 
-/** The path with its parameters filled in; what is left goes into the query. */
+/** The path with its parameters filled in. The other parameters go into the query. */
 function addressOf(path, given) {
   const rest = new URLSearchParams()
   let address = path

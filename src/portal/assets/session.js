@@ -1,13 +1,14 @@
-/** The tabs of a browser share its session: what one tab begins or ends holds in all of them. */
+/** Tabs of a browser share a session: if one tab begins or ends the session, this holds in all. */
 const tabs = new BroadcastChannel('session')
 
-/** Says to the other tabs that the visitor has logged in, or is logged out. */
+/** Tells the other tabs that the visitor has logged in or out. */
 export function announceSession() {
   tabs.postMessage('changed')
 }
 
 /**
- * Loads the account pages of other tabs again: they would show one account, and act on another.
+ * Reloads the account pages of other tabs. Otherwise they would show one account and act on
+ * another.
  */
 export function followSession() {
   tabs.addEventListener('message', () => {

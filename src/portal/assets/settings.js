@@ -6,7 +6,7 @@ import { warnOfWeak } from './password.js'
 import { announceSession } from './session.js'
 import { verificationNotice } from './verification.js'
 
-/** Who is logged in, the password, the account's data, and its end. */
+/** The account's email address, password, data, and deletion. */
 export function startSettings(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
@@ -52,7 +52,7 @@ function passwordForm(email) {
       form.reset()
       toast('The password has been changed; every other session has ended')
     },
-    // Password managers want to know whose it is.
+    // Password managers need the name of the account.
     el('input', { type: 'email', value: email, autocomplete: 'username', hidden: true, readonly: true }),
     field(
       'Current password',
@@ -64,7 +64,7 @@ function passwordForm(email) {
   )
 }
 
-/** How a person who signs in at a provider gets the password that the forms here ask for. */
+/** Explains how a person who signs in at a provider gets the password for these forms. */
 function noPasswordWords(sendsMail) {
   return el(
     'p',

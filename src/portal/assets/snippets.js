@@ -1,8 +1,8 @@
 import { pythonMember, pythonName, pythonNames, typescriptMember, typescriptName } from '../../browser/client-names.js'
 
 /**
- * Stands for the key in every snippet; a copy has the visitor's own key in its place, if there is
- * one.
+ * The placeholder for the key in every snippet. The page replaces it by the visitor's key, if there
+ * is a key.
  */
 export const PLACEHOLDER = 'YOUR_API_KEY'
 
@@ -115,7 +115,7 @@ function pythonClientOf({ baseUrl, slug, path, parameters }) {
 }
 
 /**
- * What the configuration of an MCP client holds for the server of an API, or of all APIs.
+ * The configuration of an MCP client, for the server of one API or of all APIs.
  *
  * @param {string} baseUrl
  * @param {string} [slug]
@@ -159,15 +159,15 @@ export function clientSetups(url) {
   }
 }
 
-/** Names and values of a query, in which a list is its items one after another. */
+/** Pairs of names and values of a query. A list becomes a pair for each item. */
 const pairsOf = (parameters) =>
   Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((item) => [name, String(item)]))
 
 const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * A dictionary if no value is a list, so that it can be read, else pairs. A boolean is its text,
- * which Python would write with a capital.
+ * A dictionary if no value is a list, because it is easier to read; otherwise pairs. Booleans
+ * become texts, because Python would write them with a capital.
  */
 function pythonQuery(parameters, pairs) {
   const isPlain = Object.values(parameters).every((value) => !Array.isArray(value))

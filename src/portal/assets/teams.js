@@ -4,7 +4,7 @@ import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { createdCard, keyForm, keyTable } from './keys.js'
 import { forPeople } from './words.js'
 
-/** Teams: list and create; one at a time in full, whose address can be passed on. */
+/** Teams: list and create. One team at a time is shown in full, and its address can be shared. */
 export function startTeams(view) {
   let openId = new URLSearchParams(location.search).get('team') ?? undefined
   let created
@@ -54,7 +54,7 @@ export function startTeams(view) {
       teams.length === 0
         ? el('p', { class: 'empty' }, 'No teams yet. A team has keys of its own, which its admins manage.')
         : table('Teams', ['Name', 'Created', 'Action'], rows),
-      // Not after leaving the team that was open.
+      // Skipped after the visitor has left the open team.
       teams.some(({ id }) => id === openId) &&
         (await teamSection(openId, refresh, { onMade, onRevoked }).catch(failureCard)),
     ]
@@ -89,7 +89,7 @@ async function teamSection(id, refresh, { onMade, onRevoked }) {
   )
 }
 
-/** Whose limits the calls of the team's keys count against. */
+/** The account whose limits apply to calls with the team's keys. */
 function planWords(members, me) {
   const owner = members.find(({ role }) => role === 'owner')
   const whose = owner?.id === me.id ? 'your plan' : `the plan of ${owner?.email ?? 'the owner'}`
@@ -106,7 +106,7 @@ function deleteButton(team, refresh) {
   })
 }
 
-/** Hands the team over: the visitor stays in it as a plain member. */
+/** Transfers the team. The visitor stays in it as a plain member. */
 function ownerButton(team, member, refresh) {
   return actionButton('Make owner', { 'aria-label': `Make ${member.email} the owner` }, async () => {
     const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} did not make stop working, and everybody else, including you, becomes a plain member.`
@@ -177,7 +177,8 @@ function memberRow(team, member, { me, yourRole, isManager, keys, refresh }) {
 }
 
 /**
- * Whoever made a key may have kept it: it goes on after its maker has gone, unless it is ended too.
+ * The maker of a key may have kept it, so it would still work after the maker has left, unless it
+ * is revoked too.
  */
 function keyChoice(count, maker) {
   const box = el('input', { type: 'checkbox' })

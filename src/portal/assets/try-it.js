@@ -17,7 +17,7 @@ export function startApiPage(view) {
   const showField = () => {
     keyField.hidden = !isVisitor && sendAs.elements['send-as'].value !== 'key'
   }
-  // A visitor who has a key means to send with it.
+  // A visitor who has entered a key probably wants to use it.
   const chooseKey = () => {
     if (isVisitor && input.value !== '') sendAs.elements['send-as'].value = 'key'
   }
@@ -43,7 +43,7 @@ export function startApiPage(view) {
   for (const form of view.querySelectorAll('[data-try]')) startForm(form, { sendAs, waits })
 }
 
-/** After a sign-up: the key that was made for the newcomer, and a live key with one click. */
+/** After a sign-up: shows the newcomer's test key, and a button for a live key. */
 function startMadeKey(place) {
   const show = () => {
     const key = currentKey()
@@ -81,9 +81,7 @@ function startForm(form, { sendAs, waits }) {
   })
 }
 
-/**
- * The answer that the page came with. A visitor without a credential sees it again without a call.
- */
+/** The recorded answer of the page. A visitor without a credential sees it again without a call. */
 function recordedAnswer(form, section) {
   const [answer, mode] = ['answer', 'mode'].map((name) => section.querySelector(`[data-${name}]`))
   const [body, words, values] = [answer.textContent, mode.textContent, JSON.stringify(filledIn(form))]
@@ -104,9 +102,7 @@ function recordedAnswer(form, section) {
   }
 }
 
-/**
- * The fields that are filled in, as they are sent. Blanks around a number are nobody's intention.
- */
+/** The filled-in fields as they will be sent. Blanks around a number are removed. */
 function filledIn(form) {
   return fieldsOf(form)
     .map(([name, value]) => [name, form.elements[name].inputMode === 'decimal' ? value.trim() : value])
@@ -114,8 +110,8 @@ function filledIn(form) {
 }
 
 /**
- * What is filled in; numbers as numbers where they are, the items of a list, and a body as the JSON
- * that it is.
+ * The filled-in values: a number as a number where the parameter is a number, a list as its items,
+ * and a body as parsed JSON.
  */
 function parametersOf(form) {
   return Object.fromEntries(filledIn(form).map(([name, value]) => [name, valueIn(form.elements[name], value)]))
@@ -127,7 +123,7 @@ function valueIn(field, text) {
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
 }
 
-/** The text itself if it is no JSON: the gateway then says what is wrong. */
+/** If it is not JSON, the text itself, so that the gateway says what is wrong. */
 function jsonOf(text) {
   try {
     return JSON.parse(text)
@@ -136,7 +132,9 @@ function jsonOf(text) {
   }
 }
 
-/** The query of a GET, in which a list is its items one after another; the body of a POST. */
+/**
+ * Parameters as the query of a GET (a list becomes a pair for each item) or as the body of a POST.
+ */
 function requestOf(form) {
   const { slug, path, method } = form.dataset
   const url = `/v1/call/${slug}${path}`
@@ -150,7 +148,9 @@ function requestOf(form) {
   return { url: `${url}${query === '' ? '' : `?${query}`}` }
 }
 
-/** The headers of a call: the key, or what makes the log-in count and chooses test data. */
+/**
+ * The headers of a call: the key, or the headers that make the session count and choose test data.
+ */
 function credentialOf(sendAs) {
   if (sendAs === 'key') return { 'x-api-key': currentKey() }
   return { 'x-portal-request': '1', ...(sendAs === 'test' ? { 'x-gateway-mode': 'test' } : {}) }
@@ -194,15 +194,13 @@ async function send(form, section, { sendAs, waits }) {
   }
 }
 
-/** What answered a test call, if nothing was recorded, by `X-Gateway-Example`. */
+/** Words for `X-Gateway-Example`, for test calls without a recorded answer. */
 const EXAMPLE_WORDS = {
   document: 'Test data: an example of the API’s document',
   made: 'Test data, made from the schema',
 }
 
-/**
- * `X-Gateway-Recorded-For` says that a recorded example is for other values: the badge says so too.
- */
+/** Says in the badge if a recorded answer is for other values (`X-Gateway-Recorded-For`). */
 function showAnswer(section, { status, headers, body }) {
   const answer = section.querySelector('[data-answer]')
   const mode = section.querySelector('[data-mode]')
@@ -215,7 +213,7 @@ function showAnswer(section, { status, headers, body }) {
   mode.className = `badge ${status >= 400 ? 'invalid' : isTest(headers) ? 'recorded' : 'valid'}`
 }
 
-/** Marks the field that the gateway refused, and none with undefined. */
+/** Marks the field that the gateway refused; undefined removes the mark. */
 function markWrong(form, name) {
   for (const field of form.elements) {
     const isWrong = name !== undefined && field.name === name
@@ -242,10 +240,7 @@ function showHint(hint, error, headers) {
   )
 }
 
-/**
- * For calls of a minute that are used up: the button counts the seconds down, which these words
- * could not.
- */
+/** Words for a used-up minute. The button counts down the seconds. */
 function minuteWords({ code }, headers) {
   const limit = headers.get('x-ratelimit-limit')
   if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null) return undefined
@@ -253,7 +248,7 @@ function minuteWords({ code }, headers) {
   return `You have used your ${limit} ${kind} calls of this minute. ${other} calls are counted apart.`
 }
 
-/** What the plan has left this minute, of which test calls and live calls have each their own. */
+/** The remaining calls of this minute. Test calls and live calls are counted separately. */
 function left(headers) {
   const remaining = headers.get('x-ratelimit-remaining')
   if (remaining === null) return undefined
@@ -264,15 +259,15 @@ function left(headers) {
 const isTest = (headers) => headers.get('x-gateway-mode') === 'test'
 
 /**
- * Sending is of no use before the plan's minute has passed: the buttons say how long. Each
- * credential waits for itself, for what a visitor has used up another may have left.
+ * While the plan's minute is used up, sending cannot succeed, so the buttons show how long. Each
+ * credential waits separately, because another credential may still have calls.
  */
 class Waits {
   #sendAs
   #buttons
-  /** Ends of waits by credential, as `performance.now` counts. */
+  /** End of the wait by credential, in the time of `performance.now`. */
   #ends = new Map()
-  /** Buttons whose calls are under way. */
+  /** Buttons whose call is running. */
   #sending = new Set()
   #timer
 

@@ -17,10 +17,7 @@ const SPANS = [
 ]
 const DAY_MS = 86_400_000
 
-/**
- * What was called, by day, API, caller or status. `callers`, keys and connections, gives ids their
- * names.
- */
+/** Usage by day, API, caller or status. `callers` gives the names of keys and connections by id. */
 export function usageSection(callers) {
   const group = select({ name: 'group' }, GROUPS)
   const span = select({ name: 'span' }, SPANS)
@@ -52,7 +49,7 @@ export function usageSection(callers) {
   )
 }
 
-/** Chooses what the address says; what it does not say, or says wrongly, is as usual. */
+/** Selects the values of the address. Missing or invalid values get their defaults. */
 function chooseIn(field, value, usual) {
   field.value = [...field.options].some((option) => option.value === value) ? value : usual
 }

@@ -1,7 +1,6 @@
 /**
- * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these
- * name buttons and pages. A code without an entry keeps its message, which is plain, and loses the
- * tokens.
+ * Words for people about a failure. The gateway's hints name routes and tokens for programs; these
+ * name buttons and pages. If a code has no entry, its message is used without the tokens.
  */
 const PLANS = { pro: 'Pro', business: 'Elite', enterprise: 'Elite (contract)' }
 
@@ -28,8 +27,8 @@ const WORDS = {
 }
 
 /**
- * The usual messages of codes that are answered with others too. Another message says what was
- * wrong there, and stays.
+ * The usual messages of codes that can have other messages. If a failure has another message, it is
+ * more precise, and is shown.
  */
 const USUAL = {
   INVALID_CREDENTIALS: 'Email or password is wrong.',
@@ -49,14 +48,14 @@ export function forPeople({ code, message = '', hint = '' }) {
   const tokens = tokensOf(hint)
   const { limit, retry_after: wait } = tokens
   const again = wait ? ` Try again in ${wait} s.` : ''
-  // Many things are limited by the minute; calls alone by a number that the plan gives.
+  // Many limits are per minute, but only the calls have a limit that the plan sets.
   if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${limit} calls of this minute.${again}`
   const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
   if (say) return say(tokens)
-  // What a program calls a member of its request is a field of a form.
+  // What programs call a member of a request is a field of a form here.
   if (code === 'VALIDATION_ERROR') return message.replace(/^Member (\w)/, (_, letter) => letter.toUpperCase())
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
-  // A hint that names a route is for programs.
+  // A hint that names a route is for programs, and is not shown.
   const words = /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
   if (/Retry later\.$/.test(words) && wait) return words.replace(/Retry later\.$/, again.trim())
   return code === 'RATE_LIMIT_EXCEEDED' ? words + again : words
@@ -67,8 +66,8 @@ function tokensOf(hint) {
 }
 
 /**
- * Who made calls, by the id that usage counts them under: a key, an application, or a log-in. Lists
- * that could not be read are left out.
+ * The name of a caller, by the id in usage: a key, an application, or a log-in. Lists that could
+ * not be read are absent.
  *
  * @param {string} id
  * @param {{
