@@ -31,10 +31,13 @@ export interface Waiter extends Pick<WaitQueueEntry, 'weight' | 'coalescedKey'> 
   deadline: number
 }
 
-/** Permits that ended, and how long their requests took in the mean. */
+/** Permits that ended. */
 export interface ReleasedPermits {
   ids: PermitId[]
+  /** How long the requests under `ids` took in the mean. */
   meanMs: number
+  /** Permits under which nothing was sent: they do not count. */
+  unused?: PermitId[]
 }
 
 /** What the upstream says of its own limiter. */
@@ -132,23 +135,17 @@ export class Cap {
     this.#polls += 1
     const poll = `${this.#pollPrefix}-${this.#polls}`
     const keys = [...this.#keys, this.#pollKey]
-    const { ids, meanMs } = released
-    const values = [leaseMs, meanMs.toFixed(1), ids.length, waiters.length, logLaterMs, aheadMax, poll, ...ids]
+    const { ids, meanMs, unused = [] } = released
+    const counts = [ids.length, unused.length, waiters.length]
+    const values = [leaseMs, meanMs.toFixed(1), ...counts, logLaterMs, aheadMax, poll, ...ids, ...unused]
     for (const { member, tag = '', weight, deadline, coalescedKey } of waiters) {
       values.push(member, tag, weight, deadline, coalescedKey === undefined ? 0 : keys.push(coalescedKey) - POLL_KEYS)
     }
     return readAcquired(await this.#runInitialised(scripts.acquire, keys, values))
   }
 
-  /**
-   * Ends permits while no call of this worker waits for a permit. Nothing was sent under `unused`
-   * permits: they do not count.
-   */
-  async release({
-    ids = [],
-    meanMs = 0,
-    unused = [],
-  }: Partial<ReleasedPermits> & { unused?: PermitId[] }): Promise<{ isWaitedFor: boolean }> {
+  /** Ends permits while no call of this worker waits for a permit. */
+  async release({ ids = [], meanMs = 0, unused = [] }: Partial<ReleasedPermits>): Promise<{ isWaitedFor: boolean }> {
     const values = [meanMs.toFixed(1), ids.length, ...ids, ...unused]
     return { isWaitedFor: (await this.#run(scripts.release, this.#keys, values)) === 1 }
   }

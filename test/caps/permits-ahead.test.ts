@@ -32,6 +32,17 @@ it('permits ahead are an eighth of what the cap has left at most, and no room fo
   assert.equal((await poll(world)).ahead.length, 7)
 })
 
+it("a permit under which nothing was sent is the next call's in the poll that takes it back", async () => {
+  const world = await open([{ max: 1, seconds: 60 }])
+  const [unused] = (await poll(world)).granted.values()
+  assert.ok(unused)
+  // The upstream has counted everything but this request, which is not sent.
+  await world.applyUpstreamLimit({ remaining: { requests: 1, resetMs: 60_000 } })
+  const released = { ids: [], meanMs: 0, unused: [unused] }
+  const { granted } = await world.cap.acquire({ waiters: [waiterOf('account|next')], released, leaseMs: 6_000 })
+  assert.equal(granted.size, 1)
+})
+
 it('the permits that calls get by one poll, and the permits ahead, have the names that the cap knows', async () => {
   const world = await open(WIDE)
   const { granted, ahead } = await poll(world)

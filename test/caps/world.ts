@@ -240,6 +240,11 @@ export class World {
   /** No request was sent under the permit. */
   async releaseUnused(permit: PermitId): Promise<void> {
     this.operations += 1
+    this.#forget(permit)
+    await this.cap.release({ unused: [permit] })
+  }
+
+  #forget(permit: PermitId): void {
     const share = this.#leases.get(permit)?.share ?? assert.fail('the permit has no lease')
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
     this.#leases.delete(permit)
@@ -247,7 +252,6 @@ export class World {
     // The model may forget another grant of the share than the cap does. It forgets the later
     // grant, so that it is the stricter of the two.
     this.#grants.splice(index, 1)
-    await this.cap.release({ unused: [permit] })
   }
 
   async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {
@@ -326,10 +330,11 @@ export class World {
     newcomers: ModelCall[] = [],
   ): Promise<{ isServed: boolean; retryInMs: number; refused: Map<string, QueueRefusal> }> {
     const over = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
-    for (const [permit] of over) if (this.#untaken.delete(permit)) await this.releaseUnused(permit)
-    const ended = over.filter(([permit]) => this.#leases.has(permit))
-    for (const [permit] of ended) this.#leases.delete(permit)
-    const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
+    const ended = over.map(([permit]) => permit)
+    const unused = ended.filter((permit) => this.#untaken.delete(permit))
+    for (const permit of unused) this.#forget(permit)
+    const ids = ended.filter((permit) => this.#leases.delete(permit))
+    const released = { ids, meanMs: SERVICE_MS, unused }
     const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker)
     if (waiting.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0, refused: new Map() }
     this.operations += 1

@@ -236,8 +236,8 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'include/release-permits',
     'leases are never released',
-    "redis.call('ZREM', LEASES, unpack(permits))",
-    '#permits',
+    "  local ended = redis.call('ZREM', LEASES, unpack(permits))\n  if ended == 0",
+    '  local ended = #permits\n  if ended == 0',
   ),
   caps(
     'include/release-permits',
@@ -246,12 +246,18 @@ export const MUTATIONS: Mutation[] = [
     '  ended = #permits\n',
   ),
   wakeUp(
-    'release',
+    'include/release-permits',
     'an unused permit keeps its lease',
-    "local ended = redis.call('ZREM', LEASES, unpack(unused))",
-    'local ended = 0',
+    "  redis.call('ZREM', LOG, unpack(permits))\n  local ended = redis.call('ZREM', LEASES, unpack(permits))",
+    "  redis.call('ZREM', LOG, unpack(permits))\n  local ended = 0",
   ),
-  caps('release', 'an unused permit counts as used', "  redis.call('ZREM', LOG, unpack(unused))\n"),
+  caps('include/release-permits', 'an unused permit counts as used', "  redis.call('ZREM', LOG, unpack(permits))\n"),
+  ahead('a poll takes back no unused permits', 'state.left + takeBackPermits(unused)', 'state.left'),
+  ahead(
+    'a permit that is taken back is not left again',
+    'state.left + takeBackPermits(unused)',
+    'takeBackPermits(unused) * 0 + state.left',
+  ),
   caps('leave-queue', 'a call that left is still a waiter', "redis.call('ZREM', WAITERS, member) == 1", 'true'),
   wakeUp('leave-queue', 'a call that left wakes nobody', 'if wasWaiting then notifyFirst(1) end\n'),
   wakeUp('leave-queue', 'a call that did not wait wakes others', 'if wasWaiting then', 'if true then'),

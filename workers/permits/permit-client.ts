@@ -20,9 +20,10 @@ const RELEASE_PAUSE_MS = 10
 
 /**
  * The same, if the cap had room for at least `WIDE_ROOM_MIN` more requests, which then need not
- * wait for these permits. Permits ahead are released as late.
+ * wait for these permits. If calls come often, the next poll comes soon after the permits ahead are
+ * too old.
  */
-const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS
+const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS + 100
 const WIDE_ROOM_MIN = 32
 
 export interface PermitClientDeps {
@@ -114,7 +115,7 @@ export class PermitClient {
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
         this.#inUse.release(id, tookMs)
-        this.#scheduleRelease()
+        this.#scheduleRelease(1)
       },
       giveBack: () => this.#giveBack([id]),
     }
@@ -136,10 +137,16 @@ export class PermitClient {
     }
   }
 
-  #scheduleRelease(): void {
+  #giveBack(unused: PermitId[]): void {
+    this.#inUse.giveBack(unused)
+    if (unused.length > 0) this.#scheduleRelease(unused.length)
+  }
+
+  /** So many permits have just ended. */
+  #scheduleRelease(count: number): void {
     if (this.room === 0 || this.#waiters.size > 0) this.#polls.pollSoon()
-    // The first permit since the last poll sets the timer, and later permits go with it.
-    else if (!this.#polls.isPolling && this.#inUse.releasedCount === 1) this.#polls.pollIn(this.#releasePauseMs())
+    // The first permits since the last poll set the timer, and later permits go with them.
+    else if (!this.#polls.isPolling && this.#inUse.releasedCount === count) this.#polls.pollIn(this.#releasePauseMs())
   }
 
   #releasePauseMs(): number {
@@ -152,8 +159,8 @@ export class PermitClient {
    */
   async close(): Promise<void> {
     this.#polls.stop()
-    const permits = { ...this.#inUse.drainReleased(), unused: this.#ahead.drain() }
-    if (permits.ids.length + permits.unused.length > 0) await this.#cap.release(permits)
+    this.#inUse.giveBack(this.#ahead.drain())
+    if (this.#inUse.releasedCount > 0) await this.#cap.release(this.#inUse.drainReleased())
   }
 
   async #poll(): Promise<void> {
@@ -175,9 +182,11 @@ export class PermitClient {
    */
   async #sendPoll(): Promise<number> {
     const waiters = this.#isPausedByOperator() ? [] : this.#waiters.first()
+    const { releasedCount } = this.#inUse
     const released = this.#inUse.drainReleased()
     if (waiters.length === 0) {
-      if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) {
+      // The cap has no room if calls of other workers wait.
+      if (releasedCount > 0 && (await this.#cap.release(released)).isWaitedFor) {
         this.room = 0
         this.#ahead.giveBack()
       }
@@ -287,14 +296,5 @@ export class PermitClient {
     reject(
       new PermitTooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }),
     )
-  }
-
-  /** The cap has no room if calls of other workers wait. Calls that wait here poll at once. */
-  #giveBack(unused: PermitId[]): void {
-    if (unused.length === 0) return
-    void this.#inUse.giveBack(unused).then((isWaitedFor) => {
-      if (isWaitedFor) this.room = 0
-    })
-    if (this.#waiters.size > 0) this.#polls.pollSoon()
   }
 }

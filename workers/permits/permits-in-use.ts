@@ -10,7 +10,7 @@ export interface Permit {
   /** Checked right before the first byte is written. */
   isFresh: () => boolean
   release: (tookMs: number) => void
-  /** Instead of `release`, when nothing was sent. */
+  /** Instead of `release`, if nothing was sent. */
   giveBack: () => void
 }
 
@@ -24,7 +24,8 @@ export class PermitsInUse {
   readonly #cap: Cap
   readonly #log: Log
   readonly #held = new Set<PermitId>()
-  #released: { id: PermitId; tookMs: number }[] = []
+  #used: { id: PermitId; tookMs: number }[] = []
+  #unused: PermitId[] = []
   #renewing: NodeJS.Timeout | undefined
   /** At the last renewal: a warning comes when there are more. */
   #lostLeases = 0
@@ -43,35 +44,26 @@ export class PermitsInUse {
   /** The request has ended: the permit is released with the next poll. */
   release(id: PermitId, tookMs: number): void {
     this.#held.delete(id)
-    this.#released.push({ id, tookMs })
+    this.#used.push({ id, tookMs })
   }
 
-  /**
-   * Gives back permits under which nothing was sent, together with permits that ended. Never
-   * rejects: a permit that cannot be given back counts as used.
-   *
-   * @returns whether calls of other workers wait for permits
-   */
-  async giveBack(unused: PermitId[]): Promise<boolean> {
+  /** Nothing was sent under these permits: they do not count from the next poll on. */
+  giveBack(unused: PermitId[]): void {
     for (const id of unused) this.#held.delete(id)
-    try {
-      return (await this.#cap.release({ ...this.drainReleased(), unused })).isWaitedFor
-    } catch (error) {
-      this.#log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
-      return false
-    }
+    this.#unused.push(...unused)
   }
 
   get releasedCount(): number {
-    return this.#released.length
+    return this.#used.length + this.#unused.length
   }
 
-  /** Takes out what was released, for the next poll; a lost permit ends with its lease. */
+  /** Takes out what was released. A permit whose poll is lost ends with its lease, and counts. */
   drainReleased(): ReleasedPermits {
-    const released = this.#released
-    this.#released = []
-    const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)
-    return { ids: released.map(({ id }) => id), meanMs: total / Math.max(1, released.length) }
+    const [used, unused] = [this.#used, this.#unused]
+    this.#used = []
+    this.#unused = []
+    const total = used.reduce((sum, { tookMs }) => sum + tookMs, 0)
+    return { ids: used.map(({ id }) => id), meanMs: total / Math.max(1, used.length), unused }
   }
 
   #renew(): void {

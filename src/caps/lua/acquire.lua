@@ -3,10 +3,11 @@
      of the other waiters are woken up. A waiter that is not in the queue joins it, unless there is
      room for it and for all calls of the queue.
      Input:  KEYS[11] the worker's last reply  KEYS[12…] keys of coalesced calls
-             ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of
-                     released permits, number of waiters, how much later than the grant it is logged
-                     (ms; above 0 for a worker far from Redis), permits wanted ahead for calls that
-                     come later, unique name of the poll, the released permits, then of each waiter
+             ARGV[1] clock, the rules, then lease (ms), mean service time of the released permits
+                     (ms), their number, number of released permits under which nothing was sent,
+                     number of waiters, how much later than the grant it is logged (ms; above 0 for
+                     a worker far from Redis), permits wanted ahead for calls that come later,
+                     unique name of the poll, both kinds of released permits, then of each waiter
                      member, tag (empty: it never had a place), weight, deadline (ms) and which of
                      the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
@@ -30,13 +31,15 @@
 --- @include "./include/join.lua"
 --- @include "./include/release-permits.lua"
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
-local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
-local logLaterMs = tonumber(ARGV[afterRules + 4])
-local aheadMax = tonumber(ARGV[afterRules + 5])
-local LAST_REPLY, pollName = KEYS[11], ARGV[afterRules + 6]
+local releasedCount, unusedCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
+local waiterCount, logLaterMs = tonumber(ARGV[afterRules + 4]), tonumber(ARGV[afterRules + 5])
+local aheadMax = tonumber(ARGV[afterRules + 6])
+local LAST_REPLY, pollName = KEYS[11], ARGV[afterRules + 7]
 local poll = pollName .. ' '
-local released, firstWaiter = {}, afterRules + 7 + releasedCount
-for index = afterRules + 7, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
+local firstUnused = afterRules + 8 + releasedCount
+local released, unused, firstWaiter = {}, {}, firstUnused + unusedCount
+for index = afterRules + 8, firstUnused - 1 do released[#released + 1] = ARGV[index] end
+for index = firstUnused, firstWaiter - 1 do unused[#unused + 1] = ARGV[index] end
 
 if not state.initialisedAt then return {'uninitialised'} end
 -- A worker that lost its connection sends its poll again and gets the same reply: nobody else can
@@ -46,6 +49,7 @@ if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
 end
 if needsBackfill() then return {'needs-backfill'} end
 releasePermits(released, meanMs)
+state.left = state.left + takeBackPermits(unused)
 -- The released permits may have let it grow.
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
@@ -186,7 +190,7 @@ end
 if #placed == 0 then
   -- Permits that ended here, or were free for a call that is evicted now, go to waiters of other
   -- workers. Without a wake-up these would find them only with their next polls.
-  local count = math.min(#released + evictedCount, freeNow())
+  local count = math.min(#released + #unused + evictedCount, freeNow())
   if count > 0 then notifyFirst(count) end
   return remembered()
 end

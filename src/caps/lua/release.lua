@@ -11,9 +11,5 @@ local used, unused = {}, {}
 for index = 4, firstUnused - 1 do used[#used + 1] = ARGV[index] end
 for index = firstUnused, #ARGV do unused[#unused + 1] = ARGV[index] end
 releasePermits(used, meanMs)
-if #unused > 0 then
-  redis.call('ZREM', LOG, unpack(unused))
-  local ended = redis.call('ZREM', LEASES, unpack(unused))
-  if ended > 0 and redis.call('HEXISTS', STATE, 'left') == 1 then redis.call('HINCRBY', STATE, 'left', ended) end
-end
+takeBackPermits(unused)
 return math.min(1, notifyFirst(#used + #unused))

@@ -1,3 +1,13 @@
+-- Takes back permits under which nothing was sent: they do not count. Returns how many had not
+-- ended before.
+local function takeBackPermits(permits)
+  if #permits == 0 then return 0 end
+  redis.call('ZREM', LOG, unpack(permits))
+  local ended = redis.call('ZREM', LEASES, unpack(permits))
+  if ended > 0 and redis.call('HEXISTS', STATE, 'left') == 1 then redis.call('HINCRBY', STATE, 'left', ended) end
+  return ended
+end
+
 -- Ends the leases of permits whose requests took `meanMs` in the mean, and learns from it how long
 -- a request takes. After the upstream had closed itself, each request that it did not refuse lets
 -- one more be under way at once. A permit without a lease teaches nothing: it ended before, by a
