@@ -20,9 +20,12 @@ export interface CacheKeys {
 
 /** How a request holds the lead for an answer. */
 export interface Lead {
-  keys: Pick<CacheKeys, 'leader' | 'coalesced'>
-  /** Values that the key `leader` may have while the request holds the lead. */
-  tokens: string[]
+  keys: CacheKeys
+  /**
+   * Values that the key `leader` may have while the request holds the lead: before its first
+   * attempt has begun, and afterwards.
+   */
+  tokens: [waiting: string, begun: string]
 }
 
 type CachedCall = Pick<

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import type { Lead } from '../../src/cache/cache-key.ts'
 import { ResponseCache } from '../../src/cache/response-cache.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
@@ -203,13 +204,14 @@ describe('stored answers', () => {
   })
 
   it('the step that stores an answer ends the lead of the request that brought it, and no other lead', async () => {
-    const keys = { leader: upstreamKeys.leader('lead', 'x'), coalesced: upstreamKeys.coalesced('lead', 'x') }
+    const answer = upstreamKeys.cacheEntry('lead', 'x')
+    const keys = { answer, leader: upstreamKeys.leader('lead', 'x'), coalesced: upstreamKeys.coalesced('lead', 'x') }
     const body = Buffer.from('{}')
     const storeAs = async (token: string) => {
-      const lead = { keys, tokens: [token, `${token} sent`] }
+      const lead: Lead = { keys, tokens: [token, `${token} sent`] }
       const times = { storedAt: STORED_AT, freshMs: 3_600_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
       const origin = { slug: 'lead', hasUndeclared: false, owner: 'someone', lead }
-      assert.ok(await cache.store(origin, upstreamKeys.cacheEntry('lead', 'x'), { ...times, body }))
+      assert.ok(await cache.store(origin, answer, { ...times, body }))
       return await redis.exists(keys.leader, keys.coalesced)
     }
     for (const holder of ['mine', 'mine sent']) {

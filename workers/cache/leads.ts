@@ -1,5 +1,5 @@
 import { Batcher } from '../../src/async/batcher.ts'
-import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
+import { BEGUN, type Lead } from '../../src/cache/cache-key.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { type RedisConnection, slotOf } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
@@ -15,22 +15,17 @@ const TAKEN_TOGETHER_MAX = 16
 
 const takeLeads = loadScript(new URL('./lua/take-leads.lua', import.meta.url), { LEADER_MS, BEGUN })
 
-/** The values that a leader's key may have: before its first attempt has begun, and afterwards. */
-export const tokensOf = (token: string): string[] => [token, token + BEGUN]
-
 export const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean =>
   isUnderWay || hasReached(reach, 'maybe-sent')
 
 /** A request that leads, or wants to lead, the requests of all processes for one answer. */
-export interface LeadingRequest {
-  keys: CacheKeys
-  token: string
+interface LeadingRequest {
+  lead: Lead
   progress: CallProgress
 }
 
 interface Taking {
-  keys: CacheKeys
-  token: string
+  lead: Lead
   mayOvertake: boolean
 }
 
@@ -57,8 +52,8 @@ export class Leads {
    *
    * @throws what Redis throws
    */
-  async take({ keys, token, progress }: LeadingRequest, mayOvertake: boolean): Promise<Taken> {
-    const taken = await this.#takings.add(slotOf(this.#redis, keys.leader), { keys, token, mayOvertake })
+  async take({ lead, progress }: LeadingRequest, mayOvertake: boolean): Promise<Taken> {
+    const taken = await this.#takings.add(slotOf(this.#redis, lead.keys.leader), { lead, mayOvertake })
     // The outcome at a follower's deadline depends on how far the leader's request is.
     progress.isUnderWay = taken.other.endsWith(BEGUN)
     progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
@@ -69,9 +64,9 @@ export class Leads {
   async #take(takings: Taking[]): Promise<(Taken & { other: string })[]> {
     const keys: string[] = []
     const values: (string | number)[] = []
-    for (const { keys: of, token, mayOvertake } of takings) {
-      keys.push(of.leader, of.answer)
-      values.push(token, mayOvertake ? 1 : 0)
+    for (const { lead, mayOvertake } of takings) {
+      keys.push(lead.keys.leader, lead.keys.answer)
+      values.push(lead.tokens[0], mayOvertake ? 1 : 0)
     }
     const replies = (await takeLeads.run(this.#redis, keys, values)) as (number | string)[]
     return takings.map((_, index) => {
@@ -84,10 +79,10 @@ export class Leads {
    * Renews the lead from now on.
    * @returns how to stop
    */
-  renew({ keys, token, progress }: LeadingRequest): () => void {
+  renew({ lead: { keys, tokens: both }, progress }: LeadingRequest): () => void {
     const renewing = setInterval(() => {
       // The lock keeps the first token.
-      const tokens = hasBegun(progress) ? tokensOf(token).toReversed() : tokensOf(token)
+      const tokens = hasBegun(progress) ? both.toReversed() : both
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     return () => clearInterval(renewing)
@@ -98,7 +93,7 @@ export class Leads {
    * answer identical calls share. The call stays in the wait queue. Not awaited, because Redis runs
    * the command before all that this process sends later.
    */
-  end({ keys, token }: LeadingRequest): void {
-    releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
+  end({ keys, tokens }: Lead): void {
+    releaseLock(this.#redis, [keys.leader, keys.coalesced], tokens).catch(() => undefined)
   }
 }

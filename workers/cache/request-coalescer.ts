@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
-import type { CacheKeys, Lead } from '../../src/cache/cache-key.ts'
+import { BEGUN, type CacheKeys, type Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import type { Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
-import { hasBegun, Leads, tokensOf } from './leads.ts'
+import { hasBegun, Leads } from './leads.ts'
 
 /** How often a process looks whether another process still leads, milliseconds. */
 const FOLLOW_EVERY_MS = 40
@@ -32,10 +32,11 @@ export interface CoalescedRequest {
   readonly deadline: number
   readonly progress: CallProgress
   /**
-   * The lead; the command that stores the answer ends it. Undefined if answers are in another
-   * Redis.
+   * The command that stores the answer ends the lead, unless answers are in another Redis. New for
+   * each request: an earlier run of the same call may still lead under its own token, and a command
+   * that is sent again recognises this token.
    */
-  readonly lead: Lead | undefined
+  readonly lead: Lead
 }
 
 export interface RequestResult {
@@ -63,12 +64,6 @@ export interface SharedResult extends RequestResult {
 type Work = (request: CoalescedRequest, mayBeStored: boolean) => Promise<RequestResult>
 
 interface RunningRequest extends CoalescedRequest {
-  keys: CacheKeys
-  /**
-   * New for each request: an earlier run of the same call may still lead under its own token, and a
-   * command that is sent again recognises this token.
-   */
-  token: string
   /** Of the call whose place in the wait queue the request has. */
   member: string
   work: Work
@@ -141,7 +136,7 @@ export class RequestCoalescer {
   }
 
   #forget(request: RunningRequest): void {
-    const { answer } = request.keys
+    const { answer } = request.lead.keys
     if (this.#requests.get(answer) === request) this.#requests.delete(answer)
   }
 
@@ -149,11 +144,8 @@ export class RequestCoalescer {
     const { member, deadline, mayOvertake = false } = subscriber
     const ending = new AbortController()
     const token = randomUUID()
-    const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
     const running: RunningRequest = {
-      keys,
-      token,
-      lead,
+      lead: { keys, tokens: [token, token + BEGUN] },
       member,
       work,
       isOver: false,
@@ -191,11 +183,11 @@ export class RequestCoalescer {
       // A leader stores its answer before it ends its lead, so the answer can be read now.
       const answer = await request.work(request, hasAnswer || this.#isStoreElsewhere)
       // The command that stored the answer has ended the lead.
-      hasEnded = answer.freshMs !== undefined && request.lead !== undefined
+      hasEnded = answer.freshMs !== undefined && !this.#isStoreElsewhere
       return answer
     } finally {
       stopRenewing()
-      if (!hasEnded) this.#leads.end(request)
+      if (!hasEnded) this.#leads.end(request.lead)
     }
   }
 }

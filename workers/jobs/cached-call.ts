@@ -202,7 +202,7 @@ async function fetchAnswer(
 async function store(
   { cache, clock }: WorkerDeps,
   { call, endpoint }: UpstreamCall,
-  { key, outcome, lead }: { key: string; outcome: Outcome; lead: Lead | undefined },
+  { key, outcome, lead }: { key: string; outcome: Outcome; lead: Lead },
 ): Promise<number | undefined> {
   const rule = endpoint.cache
   if (!rule) return undefined
