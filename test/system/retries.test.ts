@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { AttemptError } from '../../workers/errors/attempt-error.ts'
-import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
+import { withRetries } from '../../workers/upstream/retry.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -148,7 +148,7 @@ describe('a call', () => {
 
 describe('repeats', () => {
   it('repeats of an upstream are at most a fifth of its calls under way', async () => {
-    const budget = new RetryBudget()
+    const budget = { calls: 0, retries: 0 }
     const signal = new AbortController().signal
     let runs = 0
     const fail = async (): Promise<never> => {

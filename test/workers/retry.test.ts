@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { AttemptError } from '../../workers/errors/attempt-error.ts'
-import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
+import { withRetries } from '../../workers/upstream/retry.ts'
 
 /**
  * Pauses of a call whose every attempt fails, milliseconds, where `random` is what the system
@@ -16,7 +16,7 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   })
   const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
     mayRepeat: () => true,
-    budget: new RetryBudget(),
+    budget: { calls: 0, retries: 0 },
     retryMsMin: 0,
     remainingMs: () => 60_000,
     signal: new AbortController().signal,
@@ -41,7 +41,7 @@ it('a request that may not be sent twice is repeated until it was sent', async (
     },
     {
       mayRepeat: () => tries < 2,
-      budget: new RetryBudget(),
+      budget: { calls: 0, retries: 0 },
       retryMsMin: 0,
       remainingMs: () => 60_000,
       signal: new AbortController().signal,

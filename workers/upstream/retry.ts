@@ -11,35 +11,20 @@ const BACKOFF_MS_MAX = 200
 const BUDGET_PART = 0.2
 const BUDGET_MIN = 3
 
-/** A failing upstream must not get three times the requests of a healthy upstream. */
-export class RetryBudget {
-  #calls = 0
-  #retries = 0
-
-  enter(): void {
-    this.#calls += 1
-  }
-
-  leave(): void {
-    this.#calls -= 1
-  }
-
-  take(): boolean {
-    if (this.#retries >= Math.max(BUDGET_MIN, this.#calls * BUDGET_PART)) return false
-    this.#retries += 1
-    return true
-  }
-
-  give(): void {
-    this.#retries -= 1
-  }
+/**
+ * Calls of an upstream under way, and their retries: a failing upstream must not get three times
+ * the requests of a healthy upstream.
+ */
+export interface RetryBudget {
+  calls: number
+  retries: number
 }
 
 /** The budget of each upstream, in this process. */
 export function retryBudgets(): (api: { slug: string }) => RetryBudget {
   return memoize(
     ({ slug }: { slug: string }) => slug,
-    () => new RetryBudget(),
+    () => ({ calls: 0, retries: 0 }),
   )
 }
 
@@ -64,7 +49,7 @@ export async function withRetries<T>(
   { mayRepeat, budget, retryMsMin, remainingMs, signal }: RetryOptions,
 ): Promise<T> {
   let retries = 0
-  budget.enter()
+  budget.calls += 1
   try {
     while (true) {
       try {
@@ -74,15 +59,17 @@ export async function withRetries<T>(
         if (!isTemporary || retries === RETRIES_MAX || !mayRepeat()) throw error
         const backOffMs = Math.round(Math.random() * BACKOFF_MS_MAX * 2 ** retries)
         const pauseMs = Math.max(backOffMs, error.retryAfterMs ?? 0)
-        if (remainingMs() < pauseMs + retryMsMin || !budget.take()) throw error
+        const isSpent = budget.retries >= Math.max(BUDGET_MIN, budget.calls * BUDGET_PART)
+        if (remainingMs() < pauseMs + retryMsMin || isSpent) throw error
         retries += 1
+        budget.retries += 1
         signal.throwIfAborted()
         if (pauseMs > 0) await pause(pauseMs, signal)
       }
     }
   } finally {
-    for (; retries > 0; retries -= 1) budget.give()
-    budget.leave()
+    budget.retries -= retries
+    budget.calls -= 1
   }
 }
 
