@@ -12,7 +12,7 @@ export class UpstreamDownError extends StacklessError {
   override readonly name = 'UpstreamDownError'
 }
 
-interface Refusal {
+export interface Refusal {
   reason: RefusalReason
   retryAfterMs: number
   lastFailure?: { words: string } | undefined

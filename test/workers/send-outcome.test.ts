@@ -7,7 +7,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyAddress } from '../../src/queue/reply.ts'
 import { NO_TIMES, type Reply, reachOf } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { BreakerOpenError } from '../../workers/errors/attempt-error.ts'
+import { refusedAttempt } from '../../workers/errors/attempt-error.ts'
 import { processCall } from '../../workers/jobs/process-job.ts'
 import { replyToLostCall, sendOutcome } from '../../workers/jobs/send-outcome.ts'
 import { attemptFailure } from '../../workers/upstream/outcome.ts'
@@ -92,7 +92,9 @@ test('the reply to a call that was refused because the source is down says why t
   const { deps, replies, callOf } = await openWorkerParts(t)
   const call = callOf({ replyTo: replies.stream })
   const { reply } = replies.awaitReply(call.id)
-  const outcome = attemptFailure(new BreakerOpenError(1_000, { words: 'HTTP 500 in 87 ms' }))
+  const outcome = attemptFailure(
+    refusedAttempt({ reason: 'down', retryAfterMs: 1_000, lastFailure: { words: 'HTTP 500 in 87 ms' } }),
+  )
   await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: 'unsent' })
   const { code, message, cause } = (await reply).head
   assert.deepEqual(

@@ -1,5 +1,4 @@
-import { refusalOf } from '../../src/caps/refusal.ts'
-import type { QueueRefusal } from '../../src/caps/replies.ts'
+import { type Refusal, refusalOf } from '../../src/caps/refusal.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
 
@@ -44,23 +43,13 @@ export class StatusError extends Error {
   }
 }
 
-/** The breaker is open: nothing was sent. */
-export class BreakerOpenError extends AttemptError {
-  constructor(waitMs: number, lastFailure: { words: string } | undefined) {
-    const { code, ...details } = refusalOf({ reason: 'down', retryAfterMs: waitMs, lastFailure })
-    super(code, { isRetryable: false, ...details })
-  }
-}
-
 /**
- * A permit would come too late, for the reason that admission would give a new call. A call that
- * never had a place costs nothing.
+ * No request is sent, for the reason that admission would give a new call: the breaker is open, or
+ * a permit would come too late. A call that never had a place costs nothing (`refused`).
  */
-export class PermitTooLateError extends AttemptError {
-  constructor({ hadPlace, ...refusal }: QueueRefusal & { hadPlace: boolean }) {
-    const { code, ...details } = refusalOf(refusal)
-    super(code, { isRetryable: false, reach: hadPlace ? 'unsent' : 'refused', ...details })
-  }
+export function refusedAttempt(refusal: Refusal, reach: 'unsent' | 'refused' = 'unsent'): AttemptError {
+  const { code, ...details } = refusalOf(refusal)
+  return new AttemptError(code, { isRetryable: false, reach, ...details })
 }
 
 /**

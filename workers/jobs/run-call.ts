@@ -1,4 +1,5 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
+import { leaveWaitQueue } from '../../src/caps/leave-wait-queue.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
@@ -118,11 +119,9 @@ async function makeOutcome(
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
   if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)
-  // Accepted before its node knew of the pause, or held until now.
-  if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
-  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const ensureCallable = (): void => checkCallable(api, call)
   ensureCallable()
+  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const { providerKey, accountId } = call
   const access: UpstreamAccess = providerKey
     ? await callerAccess(deps, api, { providerKey, accountId })
@@ -146,10 +145,11 @@ type UpstreamAccess = Pick<UpstreamCall, 'api' | 'currentKey' | 'bucket'>
  * @throws GatewayError if the API was paused or switched off after the call was queued, or if this
  *   worker does not know yet that the API has a key
  */
-function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
+function checkCallable(api: Api, { mode, providerKey }: Pick<CallJob, 'mode' | 'providerKey'>): void {
+  if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
+  if (mode === 'test') return
   // `enabled` is about the operator's own access; a caller's key needs `isCallable` alone.
   if (!isCallable(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
-  if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
 
 /**
@@ -188,13 +188,8 @@ async function leaveUnlessUsed(
   if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
 }
 
-function leaveInBackground({ caps, log }: WorkerDeps, resolved: ResolvedCall): void {
-  const { api, endpoint, call } = resolved
-  const entry = waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced })
-  caps
-    .of(api, entry.bucket)
-    .leaveWaitQueue(entry)
-    .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
+function leaveInBackground(deps: WorkerDeps, { endpoint, call }: ResolvedCall): void {
+  void leaveWaitQueue(deps, waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced }))
 }
 
 /**

@@ -5,7 +5,7 @@ import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
 import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { AttemptError, PermitTooLateError } from '../errors/attempt-error.ts'
+import { AttemptError, refusedAttempt } from '../errors/attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { type LocalWaiter, LocalWaiters, type PermitRequest, type PermitWait } from './local-waiters.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
@@ -217,7 +217,7 @@ export class PermitClient {
     for (const waiter of waiters) {
       const { member } = waiter
       const refusal = refused.get(member)
-      if (refusal) this.#stopWaiting(waiter)?.reject(new PermitTooLateError(refusal))
+      if (refusal) this.#stopWaiting(waiter)?.reject(refusedAttempt(refusal, refusal.hadPlace ? 'unsent' : 'refused'))
       else if (!granted.has(member)) this.#letWait(waiter, joined.get(member))
     }
     this.room = room
@@ -293,8 +293,7 @@ export class PermitClient {
       return
     }
     const { nextSlotMs } = await this.#cap.read().catch(() => ({ nextSlotMs: POLL_INTERVAL_MS }))
-    reject(
-      new PermitTooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }),
-    )
+    const refusal = { reason: 'cap' as const, retryAfterMs: Math.max(1, nextSlotMs) }
+    reject(refusedAttempt(refusal, tag === undefined ? 'refused' : 'unsent'))
   }
 }

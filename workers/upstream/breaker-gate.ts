@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { HALF_OPEN_WAIT_MS } from '../../src/health/health-thresholds.ts'
 import { acquireHalfOpenSlot } from '../../src/health/record.ts'
 import { enqueueProbe, halfOpenProbe } from '../../src/queue/probe-job.ts'
-import { BreakerOpenError } from '../errors/attempt-error.ts'
+import { type AttemptError, refusedAttempt } from '../errors/attempt-error.ts'
 import type { RecordedRequest } from './record-attempt.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
 
@@ -34,12 +34,13 @@ export class BreakerGate {
     return waitMs !== undefined && (skipsPause || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 
-  #openError(waitMs: number): BreakerOpenError {
-    return new BreakerOpenError(waitMs, this.#deps.health.ofUpstream(this.#request.slug).lastFailure)
+  #openError(retryAfterMs: number): AttemptError {
+    const { lastFailure } = this.#deps.health.ofUpstream(this.#request.slug)
+    return refusedAttempt({ reason: 'down', retryAfterMs, lastFailure })
   }
 
   /** Why a wait for a permit is useless: the breaker is open. */
-  readonly refusal = (): BreakerOpenError | undefined => {
+  readonly refusal = (): AttemptError | undefined => {
     const waitMs = this.#waitMs()
     return waitMs ? this.#openError(waitMs) : undefined
   }
@@ -47,7 +48,7 @@ export class BreakerGate {
   /**
    * Takes the half-open slot, unless the breaker is closed.
    *
-   * @throws BreakerOpenError
+   * @throws AttemptError if the breaker is open
    */
   async enter(): Promise<void> {
     const { slug, skipsPause, isPlain, voter } = this.#request
@@ -77,7 +78,7 @@ export class BreakerGate {
    * Schedules a probe and refuses the call, because a call that may fail by its caller's doing says
    * nothing of the upstream.
    *
-   * @throws BreakerOpenError
+   * @throws AttemptError
    */
   #leaveToProbe(): never {
     const { slug } = this.#request

@@ -166,7 +166,7 @@ async function sendWith(
  * A request with an unproven key needs a permit of the shared cap as well, because the upstream may
  * count it for the gateway's address. It has a place of its own there, in the same share.
  *
- * @throws BreakerOpenError when the breaker opens, or as `PermitClient.acquire`
+ * @throws as `PermitClient.acquire`
  */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
   const { api, permitRequest, times, remainingMs, waitSignal, recorder } = sending
