@@ -87,17 +87,16 @@ export async function admitCall(
 ): Promise<Admitted | Refused> {
   const callId = createId('call')
   for (let tries = 1; ; tries += 1) {
-    const known: Omit<Refused, 'refusal'> = {}
+    let caller: Pick<Refused, 'principal' | 'callId'> = {}
     try {
       const principal = await identifyCaller(deps, request)
-      Object.assign(known, { principal, callId })
-      const admitted = await admit(deps, request, { principal, callId, arrival, known })
+      caller = { principal, callId }
+      const admitted = await admit(deps, request, { principal, callId, arrival })
       if (admitted !== STALE) return admitted
       if (await prepareRetry(deps, request, { stale: principal, tries })) continue
       throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
     } catch (refusal) {
-      if (refusal instanceof LimitRefusedError) known.limits = refusal.limits
-      return { refusal, ...known }
+      return { ...caller, refusal, ...(refusal instanceof LimitRefusedError && { limits: refusal.limits }) }
     }
   }
 }
@@ -136,25 +135,22 @@ export async function prepareRetry(
 /**
  * Admits a call whose caller is known.
  *
- * @param call `known` gets what a refusal tells of the call
  * @returns STALE if the account changed since its principal was looked up
+ * @throws what the limits of the account refuse with, and what a dependency throws
  */
 async function admit(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  call: { principal: Principal; callId: string; arrival: JobArrival; known: Omit<Refused, 'refusal'> },
-): Promise<Admitted | typeof STALE> {
+  { principal, callId, arrival }: { principal: Principal; callId: string; arrival: JobArrival },
+): Promise<Admitted | Refused | typeof STALE> {
   const { config, health } = deps
-  const { principal, callId, arrival, known } = call
   let checked: CheckedCall
   try {
     checked = checkCall(deps, request, principal)
   } catch (refusal) {
     // The check may have refused the call by rights that the account no longer has.
     const limits = await readLimitsUnlessStale(deps, principal)
-    if (limits === STALE) return STALE
-    if (limits) known.limits = limits
-    throw refusal
+    return limits === STALE ? STALE : { principal, callId, refusal, ...(limits && { limits }) }
   }
   const { preference } = checked
   const isAsync = preference.waitMs !== undefined
@@ -162,10 +158,13 @@ async function admit(
   const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
   if (limits === STALE) return STALE
   const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, isAsync })
-  Object.assign(known, { limits, taken: job })
-  const queueing = await forecastAndJoin(deps, { ...checked, job })
-  const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
-  return { principal, limits, job: queuedJob, queueing, preference }
+  try {
+    const queueing = await forecastAndJoin(deps, { ...checked, job })
+    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
+    return { principal, limits, job: queuedJob, queueing, preference }
+  } catch (refusal) {
+    return { principal, callId, refusal, limits, taken: job }
+  }
 }
 
 /**
