@@ -66,12 +66,12 @@ import { wellKnownRoutes } from './routes/well-known.ts'
 
 const HEADER_BYTES_MAX = 16 * 1024
 
-/** Longest a request may take to arrive, milliseconds: its header, and all of it. */
+/** Longest time for the header of a request, and for the whole request, milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
 /**
- * How long an answer may lie unread beyond the longest wait for an answer, milliseconds. This node
+ * How long an answer may stay unread after the longest wait for an answer, milliseconds. This node
  * keeps it until then.
  */
 const UNREAD_MS_MAX = 35_000
@@ -79,13 +79,13 @@ const UNREAD_MS_MAX = 35_000
 const SERVER_OPTIONS: ServerOptions = {
   maxHeaderSize: HEADER_BYTES_MAX,
   headersTimeout: HEADERS_TIMEOUT_MS,
-  // Node looks for requests that take too long this often. Node's default: 30 s.
+  // How often Node looks for requests that take too long. Node's default is 30 s.
   connectionsCheckingInterval: 1_000,
-  // Checked by us, so that the refusal has our form.
+  // We check it ourselves, so that the refusal has our form.
   requireHostHeader: false,
 }
 
-/** Builds the HTTP server of an API node; nothing listens yet. */
+/** Builds the HTTP server of an API node; it does not listen yet. */
 export async function createApp(context: Context): Promise<FastifyInstance> {
   const { config, log } = context
   const { baseUrl, tls } = config.http
@@ -93,7 +93,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   const redirect = redirectToHttps({ baseUrl, isProxy })
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
-    // One line a call is written where the call is answered, without its query string.
+    // A call's line is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: sameLogger,
     genReqId: () => createId('req'),
@@ -103,13 +103,13 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    // No longer than an address may be: a longer id is refused as such, and a malformed id as not
-    // found.
+    // The limit is that of an address, so that a longer id is refused for its length, and a
+    // malformed id as not found.
     routerOptions: { maxParamLength: URL_LENGTH_MAX },
     rewriteUrl: routedUrl,
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
-    // An address that cannot be decoded: no hook runs.
+    // If an address cannot be decoded, no hook runs.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
       if (!redirect?.(request, reply)) sendError(reply, error, baseUrl)
@@ -143,7 +143,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   return app
 }
 
-/** How often it is looked at what connections hold without taking it, milliseconds. */
+/** How often the unread bytes of connections are measured, milliseconds. */
 const SWEEP_MS = 1_000
 
 function sweepHeld(app: FastifyInstance, held: HeldBytes): void {
@@ -161,7 +161,7 @@ function sweepHeld(app: FastifyInstance, held: HeldBytes): void {
   app.addHook('onClose', async () => clearInterval(timer))
 }
 
-/** Each file of routes in a scope of its own, so that a guard holds for its routes alone. */
+/** Each file of routes has its own scope, so that a guard applies only to its routes. */
 async function registerRoutes(
   app: FastifyInstance,
   context: Context,
@@ -201,7 +201,7 @@ async function registerRoutes(
   for (const route of [...pages, providerSignInRoutes]) await inScope(app, (scope) => route(scope, context, assets))
 }
 
-/** Without a name, Fastify looks for the function among all modules that were loaded. */
+/** The name must be set. Without it, Fastify would search all loaded modules for the function. */
 const DISPLAY_NAME = Symbol.for('fastify.display-name')
 
 async function inScope(app: FastifyInstance, register: (scope: App) => void | Promise<void>): Promise<void> {
@@ -212,15 +212,15 @@ async function inScope(app: FastifyInstance, register: (scope: App) => void | Pr
 }
 
 /**
- * Bodies are JSON and nothing else, parsed strictly. An empty body counts as no body, whatever its
- * content type.
+ * Bodies are JSON and parsed strictly. An empty body counts as no body, whatever its content type.
  */
 function takeOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     if (body.length > 0) {
       const value = readJsonBody(request.headers, body)
-      // In a PATCH null stands for a removal (RFC 7396), which a member may not know.
+      // In a PATCH, null means removal (RFC 7396), so nulls stay even if a schema does not allow
+      // them.
       if (request.method !== 'PATCH') removeOptionalNulls(request.routeOptions.schema?.body, value)
       return value
     }

@@ -1,6 +1,6 @@
 /**
- * Writes the clients of a running gateway as packages for npm and PyPI, and builds the package for
- * npm. Nothing is published. Usage: `npm run clients -- [address] [folder] [version]`.
+ * Writes the clients of a running gateway as packages for npm and PyPI, and builds the npm package.
+ * It publishes nothing. Usage: `npm run clients -- [address] [folder] [version]`.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const [address = 'http://localhost:3000', target = 'clients', given] = process.a
 const baseUrl = address.replace(/\/+$/, '')
 const folder = resolve(target)
 
-/** Written anew, so that nothing of another catalog stays. */
+/** The folder is written anew, so that no files for another catalog remain. */
 async function write(name: string, { files }: PackageFiles): Promise<string> {
   const place = join(folder, name)
   await rm(place, { recursive: true, force: true })

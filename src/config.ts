@@ -51,32 +51,33 @@ export type { InstallPolicy, StartConfig } from './config/start.ts'
 export { parseCaps, type UpstreamSettings } from './config/upstream-variables.ts'
 
 /**
- * All settings of a process, read once and checked. Each group has a file of its own in
- * `src/config`.
+ * All settings of a process, read once and checked. Each group has its own file in `src/config`.
  */
 export interface Config extends StoresConfig {
   http: HttpConfig
   dataDir: string
   processes: ProcessCounts
   secrets: ProcessSecrets
-  /** How people get into the operator console. */
+  /** How people sign in to the operator console. */
   operatorAccess: OperatorAccess
   upstreams: {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
-    /** Names of all variables that begin with `UPSTREAM_`, even if they belong to no API. */
+    /**
+     * Names of all variables that begin with `UPSTREAM_`, including those that belong to no API.
+     */
     variables: string[]
-    /** The operator of this gateway, for the `User-Agent`. */
+    /** The contact for the `User-Agent`. */
     contact: string
-    /** Whom the users of this gateway ask; undefined if `CONTACT` is not set. */
+    /** Whom users of this gateway can ask; undefined if `CONTACT` is not set. */
     operatorContact: string | undefined
-    /** Whether `CONTACT` tells the sources how to reach the operator: some allow more then. */
+    /** Whether `CONTACT` tells sources how to reach the operator. Some sources then allow more. */
     isOperatorNamed: boolean
-    /** Slugs this worker serves; all when empty. */
+    /** Slugs that this worker serves; empty: all. */
     only: string[]
-    /** Folder of OpenAPI documents, each of which is an API of the operator's own. */
+    /** Folder of OpenAPI documents. Each document is an API of the operator. */
     ownFolder: string | undefined
-    /** Slugs of the upstreams of this project that are served; undefined: all. */
+    /** Slugs of the built-in upstreams that are served; undefined: all. */
     builtIn: string[] | undefined
   }
   callTimeoutMs: number
@@ -84,41 +85,41 @@ export interface Config extends StoresConfig {
   accounts: AccountsConfig
   throttles: {
     signupPerMinute: number
-    /** Sign-ups from a public network in an hour and in a day. */
+    /** Sign-ups from a public network per hour and per day. */
     signupPerHour: number
     signupPerDay: number
     loginFailuresPerMinute: number
-    /** Look-ups of unknown API keys, for each client address. */
+    /** Look-ups of unknown API keys per minute, for each client address. */
     unknownKeysPerMinute: number
-    /** Requests of an account outside the proxy route, on each node. */
+    /** Requests of an account outside the proxy route per second, on each node. */
     accountRequestsPerSecond: number
   }
   callLog: CallLogConfig
-  /** How long what operators did is kept, days. */
+  /** How long the audit log is kept, days. */
   auditDays: number
   log: LogConfig
   /**
-   * Whether an OpenTelemetry collector is sent traces; its libraries read its other `OTEL_`
+   * Whether traces are sent to an OpenTelemetry collector. Its libraries read their other `OTEL_`
    * variables themselves.
    */
   traces: TracesConfig
-  /** Variables of the environment that no setting has read, and the names of the settings. */
+  /** Environment variables that no setting has read, and the names of all settings. */
   unknownVariables: { names: string[]; known: string[] }
 }
 
 /**
  * Reads the settings of a process that has every secret.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export function loadConfig(environment: Environment = process.env): Config {
   return readConfig(withSecretFiles(environment), SECRET_NAMES)
 }
 
 /**
- * Reads the settings of one kind of process, with the secrets that this kind needs.
+ * Reads the settings of one kind of process, with only the secrets that this kind needs.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export function loadProcessConfig(kind: ProcessKind, environment: Environment = process.env): Config {
   return readConfig(withSecretFiles(environment), SECRETS_OF[kind])
@@ -165,7 +166,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
   return { ...config, unknownVariables: { names: Object.keys(environment).filter(read.isUnread), known: read.names } }
 }
 
-/** @throws ConfigError naming the variable that cannot be used */
+/** @throws ConfigError that names the variable that cannot be used */
 export function loadStartConfig(environment: Environment = process.env): StartConfig {
   const whole = withSecretFiles(environment)
   return readStart(new EnvironmentReader(whole), whole)
@@ -184,7 +185,7 @@ export function loadDatabaseUrl(environment: Environment = process.env): string 
   return readDatabaseUrl(new EnvironmentReader(withSecretFiles(environment)))
 }
 
-/** @throws ConfigError if DNS_SERVERS names what is no address */
+/** @throws ConfigError if an item of DNS_SERVERS is not an address */
 export function loadNameServers(environment: Environment = process.env): string[] {
   return readNameServers(new EnvironmentReader(environment))
 }
@@ -198,29 +199,29 @@ export async function loadOperatorClient(
 }
 
 /**
- * For glibc, which reads them before anything of ours runs: freed buffers of large bodies go back
- * to the system. Without them a worker kept 1.6 times its memory after a burst of bodies of 1 MB,
- * with them 1.05 times. Other C libraries take no notice.
+ * Variables for glibc, which reads them before our code runs. They make it return freed buffers of
+ * large bodies to the system. After a burst of bodies of 1 MB, a worker kept 1.6 times its memory
+ * without them, and 1.05 times with them. Other C libraries ignore them.
  */
 const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
 /**
- * Threads of Node: hashes of passwords take as many as the machine has cores, and files and
- * compression need others.
+ * Threads of Node. Password hashes use as many as the machine has cores, and files and compression
+ * need more.
  */
 const THREADS = { UV_THREADPOOL_SIZE: '16' }
 
 /**
- * For Node, of API nodes and workers, wherever they are started: without it V8 cuts the marking of
- * a collection that freed buffers have begun into tasks that each wake the event loop for the next
- * task, while its threads mark. It took an API node half of its time for bodies of 1 MB. V8 reads
- * it before anything of ours runs.
+ * A V8 option for API nodes and workers, however they are started. V8 reads it before our code
+ * runs. Without it, V8 splits the marking of a collection that freed buffers have started into
+ * tasks, each of which wakes the event loop while V8's threads mark. For bodies of 1 MB this took
+ * half of an API node's time.
  */
 export const NODE_FLAGS = ['--no-incremental-marking-task']
 
 /**
- * The environment of a process of this kind that this process starts: without the secrets that the
- * kind does not need.
+ * The environment for a process of this kind that this process starts. It lacks the secrets that
+ * the kind does not need.
  */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
@@ -230,7 +231,7 @@ export function childEnvironment(kind: ProcessKind, additions: Record<string, st
     delete environment[name]
     delete environment[`${name}_FILE`]
   }
-  // It was read from its file already.
+  // The secret was already read from its file.
   for (const name of [...SECRET_NAMES, ...Object.keys(additions)]) delete environment[`${name}_FILE`]
   return environment
 }

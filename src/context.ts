@@ -32,72 +32,74 @@ import { type CallLogWriter, openCallLog } from './telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 import { UnknownKeys } from './throttles/unknown-keys.ts'
 
-/** The long-lived things of an API node. */
+/** All long-lived objects of an API node. */
 export interface Context {
   config: Config
   log: Log
   /** The log for lines of calls. */
   callLines: CallLines
-  /** For the one row of each call, which its account and operators read. */
+  /** Writes the log of calls, which has a row for each call for its account and operators. */
   callLog: CallLogWriter
   catalog: Catalog
   db: Db
-  /** A few connections for what needs no credential or one that may be made up. */
+  /** A few connections for requests without a credential, or with one that may be made up. */
   strangersDb: Db
-  /** For reports, which read many rows: they must not keep `db` from short statements. */
+  /** Connections for reports, which read many rows and must not delay short statements on `db`. */
   reportsDb: Db
-  /** Fails at once when Redis is away. */
+  /** Commands fail at once while Redis is away. */
   redis: RedisConnection
-  /** Where answers are cached; the same unless CACHE_REDIS_URL says otherwise. */
+  /** The Redis for stored answers. It is `redis` unless CACHE_REDIS_URL is set. */
   cacheRedis: RedisConnection
   principals: PrincipalCache
   unknownKeys: UnknownKeys
-  /** By id, the sessions that this node found last, each with its user as the node found it. */
+  /** The sessions that this node found last, by id, each with its user. */
   knownSessions: LRUCache<string, SessionUser>
   accountRequests: AccountRequests
-  /** Set where the operator has a mail server. */
+  /** Set if the operator has a mail server. */
   mailer: Mailer | undefined
   cache: ResponseCache
-  /** Stored answers that this node knows to be there. */
+  /** Stored answers that this node knows to exist. */
   knownAnswers: KnownAnswers
   spareRoom: SpareRoom
   caps: UpstreamCaps
   lanes: LaneDirectory
   queues: CallQueues
   replies: ReplyInbox
-  /** Results of asynchronous calls that were fetched lately. */
+  /** Results of asynchronous calls that were recently fetched. */
   keptResults: KeptResults
   accountLimits: AccountLimits
   callEnds: CallEndBatcher
   monthLoads: SingleFlight<number>
   /** Undefined if nothing is mailed. */
   monthNotices: MonthNotices | undefined
-  /** Health of every upstream, followed. */
+  /** Health of every upstream, kept up to date. */
   health: HealthCache
-  /** What operators set of upstreams, kept in force in the catalog. */
+  /** Keeps the operators' settings applied to the catalog. */
   settings: SettingsSync
-  /** The operator's documents, kept in the catalog as their folder has them. */
+  /** Keeps the operator's documents in the catalog equal to the files of their folder. */
   ownApis: OwnApis
   telemetry: Telemetry
-  /** Set when the node is to end: it finishes what it has and takes nothing new. */
+  /** Set when the node is closing: it finishes its work and accepts nothing new. */
   isDraining: boolean
 }
 
-/** Of the bytes that this process may hold for clients, what the results that it keeps may take. */
+/** The share of the bytes held for clients that cached results may take. */
 const KEPT_RESULTS_SHARE = 1 / 8
 
-/** Connections to Postgres that serve strangers. */
+/** Connections to Postgres that serve requests of strangers. */
 const STRANGERS_CONNECTIONS_MAX = 2
 
 /** Connections to Postgres that serve reports. */
 const REPORTS_CONNECTIONS_MAX = 2
 
-/** If there are more sessions, the session that was used least recently counts as unknown once. */
+/**
+ * Most sessions that are remembered. If there are more, the least recently used is looked up again.
+ */
 const KNOWN_SESSIONS_MAX = 20_000
 
 /**
- * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for
- * Postgres or Redis: they are used when they are there.
+ * Opens what an API node or the operator console needs, according to `kind`. It does not wait for
+ * Postgres or Redis; they are used when they are available.
  */
 export async function openContext(config: Config, log: Log, kind: 'web' | 'ops'): Promise<Context> {
   const redis = openRedis(config.redisUrls, 'producer', log)
@@ -161,7 +163,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   }
 }
 
-/** Whether answers are cached in the Redis of the queues. */
+/** Whether answers are stored in the Redis of the queues. */
 export function isSameRedis({ redisUrls, cacheRedisUrls }: Config): boolean {
   return redisUrls.join() === cacheRedisUrls.join()
 }
@@ -171,8 +173,8 @@ function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undef
 }
 
 /**
- * Closes them in the reverse order of opening; completing calls whose callers left takes queues and
- * replies.
+ * Closes everything in the reverse order of opening. Ending calls whose callers have left needs
+ * queues and replies, so these are closed later.
  */
 export async function closeContext(context: Context): Promise<void> {
   await context.telemetry.close()

@@ -1,10 +1,10 @@
-/** Every failure that a caller can get, in one table. Adding a failure adds a line here. */
+/** Every failure that a caller can get, in one table. To add a failure, add a line here. */
 interface ErrorEntry {
   status: number
-  /** Whether the same request may succeed later without being changed. */
+  /** Whether the same request may succeed later without a change. */
   retryable: boolean
   message: string
-  /** One imperative sentence; tokens such as `param=id` are added where they are known. */
+  /** One imperative sentence. Tokens such as `param=id` are added if they are known. */
   hint: string
 }
 
@@ -197,7 +197,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** The sentence of a code, with the cause in a few words: `The upstream API failed (HTTP 500).` */
+/** The message of a code with the cause in a few words: `The upstream API failed (HTTP 500).` */
 export function withCause(code: ErrorCode, words: string | undefined): string {
   const { message } = ERRORS[code]
   return words === undefined ? message : `${message.slice(0, -1)} (${words}).`
@@ -206,23 +206,21 @@ export function withCause(code: ErrorCode, words: string | undefined): string {
 export interface ErrorDetails {
   /** Replaces the table's public message. */
   message?: string
-  /** Replaces the table's hint, if the next action is another. */
+  /** Replaces the hint of the table, if the next action differs. */
   hint?: string
   /** Tokens for the hint: `{ param: 'id' }` adds `param=id`. */
   tokens?: Record<string, string | number>
-  /** When it may be tried again; goes into `Retry-After` and the hint. Milliseconds. */
+  /** Milliseconds until a retry may succeed. Goes into `Retry-After` and the hint. */
   retryAfterMs?: number
-  /** The connection takes no further request. */
+  /** Whether the connection must be closed after the answer. */
   endsConnection?: boolean
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
-  /** For the log alone. */
+  /** Only for the log. */
   cause?: unknown
 }
 
-/**
- * An error without a stack, unless its maker asks for a stack, which costs a seventh of a refusal.
- */
+/** An error without a stack, unless it is requested. A stack costs a seventh of a refusal. */
 export class StacklessError extends Error {
   constructor(message: string, { cause, hasStack = false }: { cause?: unknown; hasStack?: boolean } = {}) {
     const { stackTraceLimit } = Error
@@ -233,15 +231,15 @@ export class StacklessError extends Error {
 }
 
 /**
- * A failure with a code of the table. Its message is public; what happened inside is its `cause`,
- * for the log.
+ * A failure with a code of the table. Its message is public. Its `cause` says what happened inside,
+ * and is only for the log.
  */
 export class GatewayError extends StacklessError {
   readonly code: ErrorCode
   readonly details: ErrorDetails
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
-    // Only a fault of ours needs a stack: others say why by code and cause.
+    // Only our own faults need a stack. For other failures code and cause are enough.
     super(details.message ?? ERRORS[code].message, { cause: details.cause, hasStack: ERRORS[code].status === 500 })
     this.name = 'GatewayError'
     this.code = code
@@ -253,12 +251,12 @@ export class GatewayError extends StacklessError {
   }
 }
 
-/** When to come again if a dependency failed, milliseconds. */
+/** Retry-After if a dependency failed, milliseconds. */
 const DEPENDENCY_RETRY_MS = 2_000
 
 /**
- * What a driver throws for a dependency that failed. Its message is for the log; callers get the
- * code's.
+ * A driver throws this if a dependency failed. Its message is for the log; callers get the message
+ * of the code.
  */
 export class DependencyError extends Error {
   readonly code: 'DEPENDENCY_UNAVAILABLE' | 'OVERLOADED'
@@ -271,8 +269,8 @@ export class DependencyError extends Error {
 }
 
 /**
- * Turns anything thrown into a GatewayError, once, at the edge. Unforeseen errors disclose nothing
- * to the caller.
+ * Turns anything thrown into a GatewayError, once, at the edge. Unexpected errors reveal nothing to
+ * the caller.
  */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown

@@ -5,7 +5,9 @@ import type { Config } from './config.ts'
 
 export type Log = Logger
 
-/** Members that may carry a secret, wherever they stand; cut before a line is written. */
+/**
+ * Members that may contain a secret, at any place of a line. They are removed before it is written.
+ */
 const REDACTED = [
   'password',
   'token',
@@ -17,15 +19,15 @@ const REDACTED = [
   '*.key',
   '*.authorization',
   '*.cookie',
-  // Redis errors carry the command that failed, with parameters and bodies.
+  // Errors of Redis carry the failed command, with parameters and bodies.
   '*.command',
   '*.*.command',
   '*.*.*.command',
 ]
 
 /**
- * Lines are written in batches. An orderly end and a fatal error write what is left; a process that
- * is killed loses the lines of this time, milliseconds.
+ * How long lines are kept to be written in batches, milliseconds. A normal end and a fatal error
+ * write what is left. A killed process loses the lines of this time.
  */
 const LINES_KEPT_MS = 50
 const BATCH_BYTES = 16_000
@@ -34,14 +36,15 @@ const BATCH_BYTES = 16_000
 const logs = new Set<Log>()
 const gatheredLines = new Set<GatheredLines>()
 
-// pino writes what its outputs have when the process ends. This listener comes before pino's.
+// pino writes the remaining lines of its outputs when the process ends. This listener runs before
+// pino's.
 process.on('exit', () => {
   for (const lines of gatheredLines) lines.handOver()
 })
 
 /**
- * The logger of a process: JSON lines, or readable lines on a terminal. `process` names it: web,
- * worker, probe, ops.
+ * The logger of a process: JSON lines, or readable lines at a terminal.
+ * @param options.process its kind: web, worker, probe, ops
  */
 export function createLog(config: Config['log'], process: string): Log {
   const options: LoggerOptions = {
@@ -63,18 +66,18 @@ export function createLog(config: Config['log'], process: string): Log {
 }
 
 /**
- * An output that is written in batches. A batch is written `LINES_KEPT_MS` after its first line, or
- * when it is full. While there is no line, pino's own `periodicFlush` makes 20 empty writes a
- * second.
+ * An output that writes in batches. A batch is written `LINES_KEPT_MS` after its first line, or
+ * when it is full. pino's own `periodicFlush` is not used, because it makes 20 empty writes a
+ * second while there are no lines.
  */
 export class GatheredLines implements DestinationStream {
-  /** If its least length was 0, its `flush` would not wait for a write that is under way. */
+  /** With a least length of 0, `flush` would not wait for a running write. */
   readonly #output: ReturnType<typeof pino.destination>
   #lines: string[] = []
   #length = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** `dest`: descriptor or path of a file; default: standard output. */
+  /** @param dest descriptor or path of a file; default: standard output */
   constructor(dest: number | string = stdout.fd) {
     this.#output = pino.destination({ dest, sync: false, minLength: 1 })
     gatheredLines.add(this)
@@ -102,7 +105,7 @@ export class GatheredLines implements DestinationStream {
     this.#output.flush(done)
   }
 
-  /** pino calls it after a line of level fatal. */
+  /** pino calls it after a line with the level fatal. */
   flushSync(): void {
     this.handOver()
     this.#output.flushSync()
@@ -115,27 +118,28 @@ function kept(log: Log): Log {
 }
 
 /**
- * Writes what is left of all logs. Call it before the process ends: what pino itself does at the
- * end tries a broken pipe for ever, unless it has met the broken pipe before.
+ * Writes the remaining lines of all logs. Call it before the process ends, because pino's own
+ * handler retries a broken pipe for ever unless it has met the broken pipe before.
  */
 export async function flushLogs(): Promise<void> {
-  // A line that cannot be written is lost; there is nowhere else to say so.
+  // If a line cannot be written, it is lost, because there is no other place to report it.
   await Promise.all([...logs].map((log) => new Promise<void>((resolve) => log.flush(() => resolve()))))
 }
 
-/** A terminal shows what a person needs; anything else gets every line. */
+/** A terminal shows what a person needs. Any other output gets every line. */
 export interface OutputOptions {
   isTerminal: boolean
-  /** Every line at a terminal too: LOG_LEVEL is set. */
+  /** Whether a terminal gets every line too, because LOG_LEVEL is set. */
   isVerbose: boolean
 }
 
-/** Levels from which a line is shown at a terminal. */
+/** Least levels of lines that are shown at a terminal. */
 const SHOWN_LEVELS: Record<string, 'yellow' | 'red'> = { warn: 'yellow', error: 'red', fatal: 'red' }
 
 /**
- * A line of a process as it is printed: JSON lines as they are where a program reads them; at a
- * terminal in words, and only calls and what is wrong. Undefined for a line that is not shown.
+ * A line of a process as it is printed. If a program reads the output, it is unchanged. At a
+ * terminal it becomes words, and only calls and problems are shown. Undefined if the line is not
+ * shown.
  */
 export function formatLogLine(
   label: string,
@@ -145,7 +149,7 @@ export function formatLogLine(
   const entry = parseEntry(line)
   if (!isTerminal) return entry ? line : `${label}: ${line}`
   const prefix = styleText('dim', label.padEnd(8), { validateStream: false })
-  // Not one of our lines: something went wrong before there was a log.
+  // This is not one of our lines: something went wrong before there was a log.
   if (!entry) return `${prefix} ${line}`
   const color = SHOWN_LEVELS[String(entry.level)]
   if (entry.msg === 'call') return `${prefix} ${callWords(entry)}`
@@ -165,7 +169,7 @@ function parseEntry(line: string): Record<string, unknown> | undefined {
   }
 }
 
-/** `weather/current 200 in 31 ms (test)`; of a failure its code and cause. */
+/** A call in words: `weather/current 200 in 31 ms (test)`; a failed call has its code and cause. */
 function callWords({ slug, endpoint, status, code, reason, ms, mode, cache }: Record<string, unknown>): string {
   const marks = [mode === 'test' ? 'test' : '', /^agw; hit/.test(String(cache)) ? 'stored' : ''].filter(Boolean)
   const failure = code === undefined ? '' : ` ${code}${reason === undefined ? '' : ` (${reason})`}`
@@ -173,7 +177,7 @@ function callWords({ slug, endpoint, status, code, reason, ms, mode, cache }: Re
   return marks.length > 0 ? `${words} (${marks.join(', ')})` : words
 }
 
-/** Message and members; of an error its message, not its stack. */
+/** Message and members. An error is written as its message, without its stack. */
 function entryWords({ level: _level, time: _time, process: _process, msg, ...rest }: Record<string, unknown>): string {
   const details = Object.entries(rest).map(([name, value]) => {
     const isError = name === 'err' && typeof value === 'object' && value !== null

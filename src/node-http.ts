@@ -1,9 +1,8 @@
 import { createRequire } from 'node:module'
 
 /**
- * `node:http`, required instead of imported: an import reads every export, also the getters behind
- * which Node keeps its own fetch client, and to load that takes every process 50 ms of processor
- * time at its start.
+ * `node:http`, loaded with `require`. An import would read every export, including getters that
+ * load Node's own fetch client, which would cost each process 50 ms of processor time at its start.
  */
 export const { createServer, IncomingMessage, STATUS_CODES } = createRequire(import.meta.url)(
   'node:http',

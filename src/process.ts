@@ -5,19 +5,19 @@ import { flushLogs, type Log } from './log.ts'
 import { useNameServers } from './net/name-server.ts'
 import { withClusterNodes } from './redis/server-info.ts'
 
-/** Something that runs until the process ends. */
+/** A part of a process that runs until the process ends. */
 export interface Running {
   log: Log
-  /** Finishes what is under way. */
+  /** Finishes the work in progress. */
   finish?: () => Promise<void>
   /** Closes connections, in the reverse order of opening. */
   close: () => Promise<void>
 }
 
 /**
- * The settings of a process, with what only the network knows: every node of a Redis Cluster.
+ * The settings of a process, completed with facts from the network: every node of a Redis Cluster.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export async function loadSettings(kind: ProcessKind): Promise<Config> {
   const config = loadProcessConfig(kind)
@@ -25,25 +25,25 @@ export async function loadSettings(kind: ProcessKind): Promise<Config> {
   return await withClusterNodes(config)
 }
 
-/** Longest that finishing may take, milliseconds; what is still under way then is lost. */
+/** Longest time to finish work, milliseconds. Work that is not finished then is lost. */
 const FINISH_MS_MAX = 22_000
 
 /**
- * Longest that closing may take, milliseconds: nothing is under way any more, and the system closes
- * what is left.
+ * Longest time to close connections, milliseconds. No work is in progress then, and the system
+ * closes what is left.
  */
 const CLOSE_MS_MAX = 2_000
 
 /**
- * Longest that writing the last log lines may take, milliseconds: whoever reads them may have
+ * Longest time to write the last log lines, milliseconds, because the reader of the log may have
  * stopped.
  */
 const FLUSH_MS_MAX = 3_000
 
 /**
- * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal counts
- * while it starts too. A second signal, or a failure nobody caught, ends it at once; its supervisor
- * starts another.
+ * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, and ends it. A signal
+ * also counts during the start. A second signal, or an uncaught failure, ends the process at once;
+ * its supervisor starts another.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
   let running: Running | undefined
@@ -51,12 +51,12 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   const end = async (signal: string): Promise<void> => {
     if (isEnding) return await exit(1)
     isEnding = true
-    // Nothing was accepted yet.
+    // No work was accepted yet.
     if (running === undefined) return await exit(0)
     await exit(await finish(running, signal))
   }
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void end(signal))
-  // The supervisor is gone: nobody else would end this process.
+  // The supervisor has ended, and nobody else would end this process.
   process.on('disconnect', () => void end('disconnect'))
   try {
     running = await start()
@@ -65,8 +65,8 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     return await exit(1)
   }
   const { log } = running
-  // Written now, not at the end: a process that is killed leaves it to the next process too. Does
-  // nothing without a cache.
+  // Written now, because a killed process would not write it at its end, and the next process needs
+  // it. Does nothing without a compile cache.
   flushCompileCache()
   for (const event of ['uncaughtException', 'unhandledRejection']) {
     process.on(event, (error: unknown) => {
@@ -95,8 +95,8 @@ async function finish({ log, finish: finishWork, close }: Running, signal: strin
 
 async function exit(code: number): Promise<void> {
   process.exitCode = code
-  // No exit code is worth a process that never ends: the exit handlers of the log would wait for a
-  // reader.
+  // The process exits here in any case, because the log's exit handlers could wait for a reader for
+  // ever.
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_MS_MAX)
   await flushLogs()
   process.exit(code)

@@ -13,12 +13,12 @@ import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
 import { ClientLimits } from './throttles/client-limits.ts'
 
-/** A call whose path has no character with which it could mean another path. */
+/** An address of a call without any character that could change its path when it is normalised. */
 const PLAIN_CALL = /^\/v1\/call\/[\w/-]+(?:\?|$)/
 
 /**
- * The address as it is routed. A call without an API is a call all the same, and refused in the
- * order of calls.
+ * The address as the router sees it. A call without an API counts as a call too, and is refused in
+ * the order of a call's checks.
  */
 export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
   if (PLAIN_CALL.test(url)) return url
@@ -27,14 +27,14 @@ export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
 }
 
 /**
- * A logger of its own for each request costs more than it tells: failures are logged with the
- * request's id.
+ * Requests have no loggers of their own, because these cost more than they tell. Failures are
+ * logged with the request's id.
  */
 export function sameLogger(logger: FastifyBaseLogger): FastifyBaseLogger {
   return logger
 }
 
-/** What is refused before a route or a body is looked at. */
+/** Refusals that come before the route and the body are looked at. */
 export function hookRequests(
   app: FastifyInstance,
   { config }: Context,
@@ -56,12 +56,12 @@ export function hookRequests(
     if (allowOrigin?.(request, reply)) return true
     checkHeld(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
-    // Here, before the body is read: what is wrong with the body of a route that is not there does
-    // not matter.
+    // Checked before the body is read. If the route does not exist, errors of the body do not
+    // matter.
     if (request.is404) refuseUnrouted(request, allowedMethods)
     return false
   }
-  // With a callback: a promise for each request costs more than the checks.
+  // With a callback, because a promise for each request costs more than the checks.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     noteRequest(request, reply)
@@ -75,13 +75,13 @@ export function hookRequests(
   })
 }
 
-/** A header without a value is absent: a script sends it when a variable is not set. */
+/** A header without a value counts as absent, because scripts send it if a variable is not set. */
 function forgetEmptyCredentials({ headers }: Pick<IncomingMessage, 'headers'>): void {
   for (const name of ['x-api-key', 'authorization'])
     if (/^[\s,]*$/.test(String(headers[name] ?? 'none'))) delete headers[name]
 }
 
-/** Whether no account answers for a request: its route needs no credential, or it has none. */
+/** Whether a request has no account, because its route needs no credential or it has none. */
 function isAnonymous({ headers, routeOptions }: FastifyRequest): boolean {
   const { guard, isProbe } = routeOptions.config
   if (isProbe) return false
@@ -95,11 +95,11 @@ interface AnswerDeps extends Pick<Context, 'isDraining'> {
   }
 }
 
-/** What every answer says, and what is counted of it. */
+/** The headers of every answer, and the counts of each. */
 export function hookAnswers(app: FastifyInstance, context: AnswerDeps): void {
   const { accounts, http } = context.config
-  // Not when the request comes: a call that was under way before the node began to end would keep
-  // its connection.
+  // Set with the answer and not with the request, because a call that was running before the node
+  // began to close would keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, answer, done) => {
     const payload = payloadFor(request.method, answer)

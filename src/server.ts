@@ -10,8 +10,7 @@ import { loadSettings, runProcess } from './process.ts'
 import { unlessAway } from './redis/connection.ts'
 
 /**
- * How long callers may wait on a node that is ending, milliseconds; then their queued calls are
- * withdrawn.
+ * How long callers may wait on a closing node, milliseconds. Then their queued calls are withdrawn.
  */
 const WAITING_MS_MAX = 20_000
 
@@ -34,11 +33,10 @@ await runProcess('web', async () => {
       context.isDraining = true
       context.telemetry.drain()
       const endCalls = () => context.replies.rejectAll(new GatewayError('DRAINING'))
-      // A caller that waits longer gets 503 DRAINING while there is still a connection to answer
-      // on.
+      // Callers that still wait get 503 DRAINING while their connections are still open.
       const timer = setTimeout(endCalls, WAITING_MS_MAX)
       const stopping = stopListening()
-      // Replies come over Redis: without it nothing that waits will be answered.
+      // Replies come through Redis. Without it, nothing that waits will be answered.
       if ((await unlessAway(context.redis, stopping)) === 'away') endCalls()
       await stopping
       clearTimeout(timer)

@@ -10,8 +10,8 @@ import { ERRORS } from '../errors.ts'
 import type { Condition } from '../portal/condition.ts'
 
 /**
- * One API in Markdown: state, limits, terms, and each endpoint with parameters, a call, its answer
- * and its errors. Without its state if that is not known.
+ * One API in Markdown: state (if known), limits, terms, and for each endpoint its parameters, a
+ * call, its answer and its errors.
  */
 export function apiMarkdown(api: Api, baseUrl: string, condition?: Condition): string {
   const { slug, upstream, tierRequired } = api
@@ -98,7 +98,7 @@ function curlLines({ method, declaration: endpoint }: ApiEndpoint, url: string):
   return [`curl -H "X-Api-Key: $AGW_KEY" -H 'Content-Type: application/json' -d '${body}' '${url}'`]
 }
 
-/** A row for each member, nested members by their whole path: `games.home.score`. */
+/** A row for each member. Nested members have their full path: `games.home.score`. */
 function namesOf(data: object, example: unknown): string[] {
   const trail: string[] = []
   return dataFields(data, example).map(({ name, depth, type, meaning }) => {

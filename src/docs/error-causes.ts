@@ -2,7 +2,7 @@ import { spanWords } from '../catalog/limit-words.ts'
 import type { ErrorCode } from '../errors.ts'
 import { HALF_OPEN_PAUSE_MS_MAX, HALF_OPEN_PAUSE_MS_MIN } from '../health/health-thresholds.ts'
 
-/** What usually leads to a failure, and how it is mended, beyond the sentence of the hint. */
+/** The usual cause of a failure and its fix, in more detail than the hint. */
 export interface ErrorHelp {
   causes: string[]
   fix: string
@@ -14,7 +14,7 @@ const DISABLED = 'The operator disabled the account: ask the operator.'
 
 const BACK_OFF = 'Wait for Retry-After, then send the call again; back off further if it fails again.'
 
-/** Help for each code; a new failure needs its line here. */
+/** Help for each code. A new error code needs a line here. */
 export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   VALIDATION_ERROR: help(
     'Compare the body and the query with the reference of the route; the message names the field.',

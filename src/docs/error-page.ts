@@ -7,8 +7,8 @@ import { codeBlock } from '../portal/pages/parts.ts'
 import { ERROR_HELP } from './error-causes.ts'
 
 /**
- * Every error code with its status, causes, fix and an example body; an anchor for each, which
- * `docs` in errors names.
+ * Every error code with its status, causes, fix and an example body. Each has an anchor, to which
+ * `docs` in errors leads.
  */
 export function errorPage(baseUrl: string): Html {
   const groups = Map.groupBy(Object.keys(ERRORS) as ErrorCode[], (code) => ERRORS[code].status)

@@ -3,7 +3,7 @@ import { type Html, html } from '../pages/html.ts'
 import type { Guide } from './guides.ts'
 import { searchForm } from './search-page.ts'
 
-/** A page of the documentation beside its contents. */
+/** A page of the documentation, with the table of contents beside it. */
 export function docsFrame(
   path: string,
   { guides, apis, query = '' }: { guides: Guide[]; apis: Api[]; query?: string },
@@ -26,7 +26,7 @@ ${searchForm(query)}
 </div>`
 }
 
-/** Where everything is: guides, the APIs, the routes of accounts. */
+/** The table of contents: guides, APIs, routes of accounts. */
 export function docsHome({ guides, apis }: { guides: Guide[]; apis: Api[] }): Html {
   return html`<h1>Documentation</h1>
 <p class="lead">One key, one response format, predictable waits. Start with the <a href="/docs/guides/quickstart">quickstart</a>.</p>

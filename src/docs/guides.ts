@@ -6,16 +6,16 @@ import { markdownToHtml } from './markdown-to-html.ts'
 
 /** A guide, as Markdown and as HTML. */
 export interface Guide {
-  /** Last part of its address, `/docs/guides/{name}`. */
+  /** The last part of its address, `/docs/guides/{name}`. */
   name: string
   title: string
-  /** First sentence, for lists. */
+  /** The first sentence, for lists. */
   summary: string
   markdown: string
   html: Html
 }
 
-/** In the order in which a newcomer reads them. */
+/** In reading order for newcomers. */
 const NAMES = [
   'quickstart',
   'authentication',
@@ -37,7 +37,7 @@ const NAMES = [
   'self-hosting',
 ] as const
 
-/** Reads the guides and fills in what this deployment is set to. */
+/** Reads the guides and fills in the settings of this deployment. */
 export function loadGuides(
   config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'callLog' | 'accounts' | 'upstreams'>,
 ): Guide[] {
@@ -63,8 +63,8 @@ export function loadGuides(
       title,
       summary: summary.replace(/[*`]/g, ''),
       markdown,
-      // Written when it is first read: all guides together take as long as a tenth of a node's
-      // start.
+      // The HTML is made when it is first read, because making all guides would take a tenth of a
+      // node's start.
       get html() {
         written ??= markdownToHtml(markdown)
         return written
@@ -73,7 +73,7 @@ export function loadGuides(
   })
 }
 
-/** How a reader comes to an account, as the operator set it. */
+/** How a reader gets an account, according to the operator's setting. */
 const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
   open: '[Sign up](/signup) with an email and a password',
   verified:
@@ -83,13 +83,13 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
   closed: 'Sign-up is closed. If you have an account, [log in](/login). If not, ask the operator of this gateway',
 }
 
-/** Whom to ask; an address is a link. */
+/** Whom to ask. An address becomes a link. */
 function contactWords(contact: string | undefined): string {
   if (contact === undefined) return 'the operator'
   return /^(https?:\/\/|[^\s@<>]+@)[^\s<>]+$/.test(contact) ? `<${contact}>` : `\`${contact.replaceAll('`', '')}\``
 }
 
-/** How much each plan keeps of results. */
+/** The storage for results in each plan. */
 function storageWords(plans: Config['plans']): string {
   const words = Object.entries(plans).map(
     ([name, { resultMegabytes }]) => `${numberWords(resultMegabytes)} MB on ${name}`,

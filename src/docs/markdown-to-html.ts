@@ -5,7 +5,7 @@ import { codeBlock } from '../portal/pages/parts.ts'
 
 const marked = new Marked({
   renderer: {
-    // Scrolls and is copied like every block of code of the portal.
+    // A block of code with scrolling and a copy button, as everywhere in the portal.
     code: ({ text, lang }) => codeBlock(text, lang ? `${lang} example` : 'example').text,
     heading({ tokens, depth, text }) {
       return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
@@ -23,12 +23,15 @@ const marked = new Marked({
   },
 })
 
-/** Markdown that is ours, as HTML: raw HTML in it would be passed through. */
+/**
+ * Turns our own Markdown into HTML. Do not use it for other people's text, because raw HTML is
+ * passed through.
+ */
 export function markdownToHtml(markdown: string): Html {
   return html`${trusted(marked.parse(markdown, { async: false }))}`
 }
 
-/** The id of a heading, with `_` as GitHub keeps it, because the same links lead to both. */
+/** The id of a heading. It keeps `_` like GitHub, because the same links lead to both. */
 export const anchorOf = (text: string): string =>
   text
     .toLowerCase()

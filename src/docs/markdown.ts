@@ -5,7 +5,10 @@ import { cell } from './api-markdown.ts'
 import { ERROR_HELP } from './error-causes.ts'
 import type { Guide } from './guides.ts'
 
-/** `/llms.txt` (llmstxt.org): what this is and where each API is described, for language models. */
+/**
+ * `/llms.txt` (llmstxt.org): for language models, what this service is and where each API is
+ * described.
+ */
 export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []): string {
   const categories = Map.groupBy(offeredApis(catalog), (api) => api.upstream.category)
   const lines = [
@@ -42,7 +45,7 @@ export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []
   return lines.join('\n')
 }
 
-/** Every error code in Markdown: a table, then causes and fix of each. */
+/** Every error code in Markdown: a table, then the causes and the fix of each. */
 export function errorsMarkdown(): string {
   const entries = Object.entries(ERRORS) as [ErrorCode, (typeof ERRORS)[ErrorCode]][]
   return [

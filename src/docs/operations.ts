@@ -1,7 +1,7 @@
 /** A schema, with or without a reference. */
 export type Schema = Record<string, unknown>
 
-/** An operation of the OpenAPI document, as the reference shows it. */
+/** An operation of the OpenAPI document, in the form that the reference needs. */
 export interface Operation {
   id: string
   method: string
@@ -9,7 +9,7 @@ export interface Operation {
   tag: string
   summary: string
   description: string
-  /** Which credential it takes, in words. */
+  /** The credential that it needs, in words. */
   credential: string
   parameters: {
     name: string
@@ -17,18 +17,18 @@ export interface Operation {
     required: boolean
     schema: Schema
     description: string
-    /** Undefined if there is none. */
+    /** Undefined if there is no body. */
     example: unknown
   }[]
   body: { schema: Schema; example: unknown; required: boolean } | undefined
   responses: { status: string; description: string; media: Media[] }[]
 }
 
-/** A form in which a response comes. */
+/** A media type of a response. */
 export interface Media {
   type: string
   schema: Schema
-  /** Undefined if there is none; text if the form is no JSON. */
+  /** Undefined if there is no example; a text if the media type is not JSON. */
   example: unknown
 }
 
@@ -38,7 +38,7 @@ export interface OpenApi {
   components: Schema
 }
 
-/** The operations that are no endpoint of an API: those have pages of their own. */
+/** The operations that are not endpoints of APIs, because endpoints have pages of their own. */
 export function accountOperations(document: OpenApi): Operation[] {
   return Object.entries(document.paths)
     .filter(([path]) => !path.startsWith('/v1/call/') || path.includes('{'))
@@ -99,8 +99,8 @@ function readOperation(
 }
 
 /**
- * Replaces references by what they refer to, at any depth; a schema that holds itself stays a
- * reference there.
+ * Replaces references by their targets, at any depth. In a recursive schema, the inner reference
+ * stays.
  */
 function resolver(document: OpenApi): (value: unknown) => Schema {
   const inner = (value: unknown, seen: string[]): unknown => {

@@ -6,8 +6,8 @@ import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
 
 /**
- * The reference of all routes that are no endpoint of an API, each with a form that sends it under
- * the log-in.
+ * The reference of all routes that are not endpoints of APIs. Each has a form that sends it with
+ * the visitor's session.
  */
 export function referencePage(document: OpenApi, baseUrl: string): Html {
   const byTag = Map.groupBy(accountOperations(document), ({ tag }) => tag)
@@ -42,7 +42,7 @@ ${tryForm(operation)}
 </details>`
 }
 
-/** A success in each form in which it comes, with an example. */
+/** Every media type of a successful answer, with an example. */
 function successPart({ id, path }: Operation, { status, media }: Operation['responses'][number]): Html {
   if (media.length === 0) return html`<h3>Response ${status}</h3><p>No body.</p>`
   return html`${media.map(({ type, schema, example }) => {
@@ -54,7 +54,7 @@ ${example === undefined ? html`<p>${documentWords(path)}</p>` : html`<p class="s
 }
 
 /**
- * Of an answer that is a whole document: a document that is always at the same address is its own
+ * For an answer that is a whole document with a fixed address, a link to the document replaces the
  * example.
  */
 function documentWords(path: string): Html {
@@ -73,7 +73,7 @@ function fieldTable(label: string, parameters: Operation['parameters']): Html {
   )}</tbody></table></div>`
 }
 
-/** The members that a body may have: which it must have, their bounds and their defaults. */
+/** The members of a body: whether they are required, their bounds and their defaults. */
 function bodyTable(id: string, { schema, example }: NonNullable<Operation['body']>): Html {
   const bounds = boundWords(schema as ParameterSchema)
   return html`${bounds && html`<p class="small">${bounds}</p>`}${memberTable(`Body of ${id}`, dataFields(schema, example), { isBody: true })}`
@@ -88,7 +88,7 @@ function memberTable(label: string, fields: DataField[], { isBody = false } = {}
 }
 
 function curlOf({ method, path, credential, parameters, body }: Operation, baseUrl: string): string {
-  // What has an example stands in the address, so that the line can be pasted.
+  // Parameters with an example are part of the address, so that the line can be pasted.
   const address = parameters.reduce(
     (rest, { name, example }) => (example === undefined ? rest : rest.replace(`{${name}}`, String(example))),
     path,
@@ -104,7 +104,7 @@ function curlOf({ method, path, credential, parameters, body }: Operation, baseU
   return [`curl${method === 'GET' ? '' : ` -X ${method}`} '${baseUrl}${address}'`, ...header, ...data].join(' \\\n  ')
 }
 
-/** Sends the request from here, under the visitor's log-in. */
+/** A form that sends the request with the visitor's session. */
 function tryForm({ id, method, path, parameters, body }: Operation): Html {
   if (!path.startsWith('/v1/')) return html``
   const inAddress = parameters.filter(({ place }) => place !== 'header')
@@ -123,7 +123,7 @@ ${fields}${area}
 </form>`
 }
 
-/** Codes in a status's words lead to their place among the errors. */
+/** Turns codes in the text into links to their descriptions. */
 function linked(words: string): Html {
   const parts = words.split(/\b([A-Z]+(?:_[A-Z]+)+|DRAINING|FORBIDDEN|OVERLOADED)\b/)
   return html`${parts.map((part, index) => (index % 2 === 1 ? html`<a href="/docs/errors#${part}"><code>${part}</code></a>` : part))}`

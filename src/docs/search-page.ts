@@ -5,7 +5,7 @@ import { excerptOf, type Place } from './search.ts'
 /** Longest query, characters. */
 export const QUERY_LENGTH_MAX = 200
 
-/** The form that searches the documentation; it works without a script. */
+/** The search form of the documentation. It works without scripts. */
 export function searchForm(query = ''): Html {
   return html`<form class="docs-search" role="search" aria-label="Documentation" method="get" action="/docs/search#found" data-visit>
 <label for="docs-q">Search the documentation</label>
@@ -13,7 +13,7 @@ export function searchForm(query = ''): Html {
 </form>`
 }
 
-/** What a search found, as a page. */
+/** The results of a search as a page. */
 export function searchPage(query: string, found: Place[]): Html {
   return html`<h1 id="found">Search</h1>
 <p role="status">${countWords(query, found)}</p>
@@ -24,7 +24,7 @@ export function searchPage(query: string, found: Place[]): Html {
 <p class="small"><a href="/docs">All guides, APIs and routes</a> · <a href="/docs/search.md?${new URLSearchParams({ q: query }).toString()}">This search as Markdown</a></p>`
 }
 
-/** What a search found, in Markdown. */
+/** The results of a search in Markdown. */
 export function searchMarkdown(query: string, found: Place[], baseUrl: string): string {
   const lines = found.map(
     ({ kind, title, context, address, text }) =>

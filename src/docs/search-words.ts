@@ -1,4 +1,4 @@
-/** Words that users type for a place of the docs whose text has other words, by address. */
+/** Words that users type for a part of the docs whose text uses other words, by address. */
 export const SEARCH_WORDS: Readonly<Record<string, string>> = {
   '/docs/guides/async': 'background callback long polling webhook',
   '/docs/guides/authentication': 'authenticate authorization bearer',

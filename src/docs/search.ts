@@ -9,11 +9,11 @@ import { anchorOf } from './markdown-to-html.ts'
 import { accountOperations, type OpenApi } from './operations.ts'
 import { SEARCH_WORDS } from './search-words.ts'
 
-/** A place of the documentation that a search can find. */
+/** A part of the documentation that the search can find. */
 export interface Place {
   kind: 'Guide' | 'API' | 'Error' | 'Route'
   title: string
-  /** What it is a part of, or what it is in words; empty if the title says it all. */
+  /** What it belongs to, or a description; empty if the title is enough. */
   context: string
   /** Path and anchor. */
   address: string
@@ -21,22 +21,22 @@ export interface Place {
   index: WordIndex
 }
 
-/** What a word is worth by its place. */
+/** Worth of a word, by where it stands. */
 const WEIGHTS = { title: 5, heading: 3, text: 1.5 }
 
-/** Places that one search shows. */
+/** Most results of a search. */
 const FOUND_MAX = 20
 
-/** A place that is worth less than this part of the best place is not shown. */
+/** Results that are worth less than this share of the best result are left out. */
 const SHARE_OF_BEST_MIN = 0.25
 
-/** Characters of a query that may be a name. */
+/** Longest query that may be a name, characters. */
 const NAME_LENGTH_MAX = 60
 
-/** Characters of a text that a search shows. */
+/** Longest excerpt of a result, characters. */
 const EXCERPT_LENGTH_MAX = 180
 
-/** Every place of the documentation: sections of guides, APIs, error codes, routes. */
+/** Every part of the documentation: sections of guides, APIs, error codes, routes. */
 export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Place[] {
   return [
     ...guides.flatMap(guidePlaces),
@@ -46,32 +46,32 @@ export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Pla
   ]
 }
 
-/** The places that fit a query, the best first; none for a query without words. */
+/** The matching parts, the best first; none for a query without words. */
 export function searchDocs(places: readonly Place[], query: string): Place[] {
   const options = { indexOf: ({ index }: Place) => index, shareMin: SHARE_OF_BEST_MIN, worthMin: 0 }
   return (rankByWords(places, `${knownName(places, query)} ${query}`, options) ?? []).slice(0, FOUND_MAX)
 }
 
-/** Names of several parts: `X-Request-Id`, `RATE_LIMIT_EXCEEDED`, `llms.txt`. */
+/** Names with several parts: `X-Request-Id`, `RATE_LIMIT_EXCEEDED`, `llms.txt`. */
 const NAME_OF_PARTS = /[a-z\d]+(?:[-_.][a-z\d]+)+/gi
 
 /**
- * The names of several parts in a text, each as one word, and headers without their `X-` too. So
- * the whole name of a header or a code is worth more than its parts.
+ * The multi-part names in a text, each as one word; headers also without their `X-`. A query with
+ * the full name of a header or code then ranks higher than its single words.
  */
 function namesAsWords(text: string): string {
   const names = (text.match(NAME_OF_PARTS) ?? []).map((name) => name.replace(/[-_.]/g, ''))
   return names.flatMap((name) => (/^x/i.test(name) ? [name, name.slice(1)] : [name])).join(' ')
 }
 
-/** The query as one word if that is a name of the documentation: `rate limit exceeded`. */
+/** The query as one word, if that is a name in the documentation: `rate limit exceeded`. */
 function knownName(places: readonly Place[], query: string): string {
   const parts = query.slice(0, NAME_LENGTH_MAX).match(/[\p{L}\p{N}]+/gu) ?? []
   const name = parts.join('').toLowerCase()
   return parts.length > 1 && places.some(({ index }) => index.has(name)) ? name : ''
 }
 
-/** The part of a text in which a word of the query stands first, else its beginning. */
+/** An excerpt around the first word of the query, or the beginning of the text. */
 export function excerptOf(text: string, query: string): string {
   const lower = text.toLowerCase()
   const found = queryWords(query).map((word) => lower.indexOf(word))

@@ -8,17 +8,17 @@ import type { LatencyOfDay } from './pages/api-latency.ts'
 export interface ApiView {
   api: Api
   condition: Condition
-  /** Undefined if it is not known. */
+  /** Undefined if unknown. */
   past: HealthPast | undefined
-  /** Undefined if it is not known. */
+  /** Undefined if unknown. */
   latency: LatencyOfDay | undefined
 }
 
-/** The changes of an API's health that are written down. */
+/** The recorded changes of an API's health. */
 export interface HealthPast {
-  /** Of the last 24 hours, newest first. */
+  /** Changes of the last 24 hours, the newest first. */
   history: HealthChangeView[]
-  /** However long ago; null for none. */
+  /** The last change, however long ago; null if there was none. */
   lastChange: HealthChangeView | null
 }
 
@@ -36,11 +36,11 @@ export interface Visit {
   baseUrl: string
   isLoggedIn: boolean
   plans: Record<string, PlanLimits>
-  /** Under which condition an account that signs up can make live calls. */
+  /** The policy that says when an account that signs up may make live calls. */
   signup: SignupPolicy
 }
 
-/** The past of an API's health, from the public catalog; undefined if Postgres is away. */
+/** The history of an API's health, from the public catalog; undefined while Postgres is away. */
 export async function readHealthPast(app: FastifyInstance, slug: string): Promise<HealthPast | undefined> {
   const answer = await app.inject(`/v1/catalog/${slug}`)
   if (answer.statusCode !== 200) return undefined

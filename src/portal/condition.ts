@@ -7,33 +7,34 @@ import { HALF_OPEN_PAUSE_MS_MAX, HALF_OPEN_PAUSE_MS_MIN } from '../health/health
 import type { HealthView } from '../health/health-view.ts'
 import { planOf } from '../limits/plans.ts'
 
-/** The state of an API in one word, as people filter by it. */
+/** The state of an API in one word, by which people filter. */
 export const CONDITIONS = ['Healthy', 'Degraded', 'Limited', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
 export type ConditionWord = (typeof CONDITIONS)[number]
 
-/** What callers of an API have to know of its state now. */
+/** What callers must know about the state of an API. */
 export interface Condition {
   word: ConditionWord
   /**
-   * The health of the source, if the word says something else: what the past of the API goes on to.
+   * The health of the source, if `word` says something else. The history of the API continues with
+   * it.
    */
   healthWord?: ConditionWord
   /** 0 to 100; undefined if nothing was measured. */
   score: number | undefined
-  /** Since when, milliseconds since the epoch; undefined if the state never changed. */
+  /** When the state began, milliseconds since the epoch; undefined if it has never changed. */
   since: number | undefined
   /**
-   * From when on a Healthy in its past was seen, not assumed. Milliseconds since the epoch,
-   * Infinity for never.
+   * From when on a Healthy state in the history was measured and not assumed. Milliseconds since
+   * the epoch; Infinity for never.
    */
   firstOkAt: number
-  /** Why it is not healthy, one sentence; empty if it is, or when nothing is known. */
+  /** Why it is not healthy, in one sentence; empty if it is healthy or nothing is known. */
   reason: string
   /** What callers get meanwhile, in sentences; empty if there is nothing to say. */
   effect: string
 }
 
-/** The state of an API from what this node knows; costs no round trip. */
+/** The state of an API, from what this node knows. It costs no round trip. */
 export function conditionOf(api: Api, health: HealthView): Condition {
   const { firstOkAt } = health
   const nothing = { score: undefined, since: undefined, firstOkAt, reason: '', effect: '' }
@@ -62,7 +63,7 @@ export function conditionOf(api: Api, health: HealthView): Condition {
 }
 
 /**
- * What a limit at the source means for callers; undefined while there is none, and while the source
+ * What a rate limit of the source means for callers; undefined if there is none, or if the source
  * is down anyway.
  */
 function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'reason' | 'effect'> | undefined {
@@ -76,13 +77,15 @@ function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'rea
   }
 }
 
-/** How callers find a source in one word: its health, or that it limits the gateway. */
+/**
+ * The state of a source in one word: its health, or `Limited` while the source limits the gateway.
+ */
 export function standingWord(health: HealthView): ConditionWord {
   const word = healthWord(health)
   return health.limitedUntil !== undefined && word !== 'Down' ? 'Limited' : word
 }
 
-/** The health of a source in one word; `Not checked` if no call or probe is known of. */
+/** The health of a source in one word; `Not checked` if no call or probe is known. */
 export function healthWord({
   status,
   since,
@@ -97,8 +100,8 @@ function reasonOf({ cause = '', lastFailure, status }: HealthView): string {
 }
 
 /**
- * Why a state began, in sentences: cause of the change and, if it got worse, the failure that
- * decided it, in `failure` if more is known of it than its code.
+ * Why a state began, in sentences: the cause of the change and, if the state got worse, the failure
+ * that caused it. `failure` is used if it has more details than the code.
  */
 export function changeWords(
   change: { cause: string; from?: string; to: string; code: string | null },
@@ -106,12 +109,12 @@ export function changeWords(
 ): string {
   const words = causeWords(change) || 'the source failed'
   const why = words.charAt(0).toUpperCase() + words.slice(1)
-  // The last failure has nothing to do with what answers lack.
+  // The last failure has nothing to do with missing members.
   if (failure === '' || isOfLackingMembers(change.cause) || isRecovery(change)) return `${why}.`
   return `${why}; the last failure: ${failure}.`
 }
 
-/** What a code says of a failure; nothing if it only says that there was a failure. */
+/** What a code says about a failure; empty if it only says that there was a failure. */
 function sentenceOf(code: string | null): string {
   if (code === null || code === 'UPSTREAM_ERROR' || !Object.hasOwn(ERRORS, code)) return ''
   return ERRORS[code as ErrorCode].message.slice(0, -1)
@@ -121,7 +124,7 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
   if (isServedByFallback && api.fallback) return `Live calls go to ${sourceName(api.fallback.upstream)} meanwhile.`
   if (status === 'Degraded' && isOfLackingMembers(cause))
     return `Live calls go through; what the source no longer sends is null in their answers. ${testCalls(api)}`
-  // By its score alone an API may be down while its breaker is closed.
+  // If the API is Down only by its score, its breaker may be closed.
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
   if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`
   const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
@@ -129,8 +132,8 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
 }
 
 /**
- * A test call needs the plan of the API as a live call does; it needs neither the source nor the
- * operator.
+ * What test calls get. Like live calls, they need the plan of the API; but they need neither the
+ * source nor the operator's consent.
  */
 function testCalls({ tierRequired }: Api): string {
   return tierRequired === 'developer' ? 'Test calls work.' : `Test calls work from the ${planOf(tierRequired)} plan on.`

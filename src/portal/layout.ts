@@ -6,18 +6,18 @@ import { pageHead } from '../pages/page-head.ts'
 export interface Page {
   title: string
   description: string
-  /** Path, for the mark in the navigation. */
+  /** Path of the page, to mark its link in the navigation. */
   path: string
   main: Html
-  /** The header offers no sign-up if it is closed. */
+  /** Whether sign-up is closed, so that the header does not offer it. */
   signup: SignupPolicy
-  /** What every visitor has to know now; empty if there is nothing. */
+  /** A message for every visitor; empty if there is none. */
   notice?: string
-  /** What an operator tells everybody. */
+  /** The notice of the operator. */
   announcement: string | undefined
-  /** What the page has in its head besides. */
+  /** Additional elements in the head of the page. */
   head?: Html
-  /** Whether someone seems to be logged in; only what the header offers depends on it. */
+  /** Whether the visitor seems to be logged in. It only affects the links in the header. */
   isLoggedIn?: boolean
 }
 
@@ -27,7 +27,7 @@ const LINKS = [
   ['/docs', 'Docs'],
 ] as const
 
-/** In this order: later style sheets refine earlier style sheets. */
+/** In this order: a later style sheet overrides an earlier style sheet. */
 const STYLES = [
   'browser/uplot.css',
   'browser/base.css',
@@ -35,8 +35,8 @@ const STYLES = [
 ]
 
 /**
- * Whether a page belongs to a link of the header: an API's page to the catalog, a guide to the
- * docs.
+ * Whether a page belongs to a link of the header: the page of an API belongs to the catalog, a
+ * guide to the docs.
  */
 function isWithin(path: string, href: string): boolean {
   if (href === '/') return path === '/' || path.startsWith('/apis/')

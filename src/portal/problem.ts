@@ -16,16 +16,16 @@ export interface ProblemDeps {
   catalog: Catalog
   baseUrl: string
   signup: SignupPolicy
-  /** What an operator tells everybody. */
+  /** The notice of the operator. */
   announcement: string | undefined
 }
 
-/** Addresses of programs: failures there are always JSON. */
+/** Addresses that programs use. Failures there are always JSON. */
 const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py|ico)(\?|$)/
 
 /**
- * Whether a person reads the failure: a browser requests a page at an address that programs do not
- * use.
+ * Whether a person will read the failure, because a browser requests a page at an address that
+ * programs do not use.
  */
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
   if (FOR_PROGRAMS.test(url)) return false
@@ -36,8 +36,8 @@ export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
 const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
 
 /**
- * Answers a failure with a page: what is wrong, and where to go on. A browser at `/mcp` is shown
- * how agents use it.
+ * Answers a failure with a page that says what is wrong and where to go. A browser at `/mcp` gets
+ * the page about agents.
  */
 export function sendProblem(
   reply: FastifyReply,

@@ -4,22 +4,22 @@ import { readCookie, writeSessionCookie } from '../http/request/cookies.ts'
 import { isOwnOrigin } from '../http/request/own-origin.ts'
 
 /**
- * The portal's log-in lives in a cookie that no script can read, so that a script that should not
- * be there cannot carry it away, and that survives a reload. It counts only for requests that a
- * page of this origin sends on purpose: they bear a header that a page of another origin cannot
- * send without asking, and nobody is ever allowed on asking.
+ * The portal's log-in is stored in a cookie that scripts cannot read, so that an injected script
+ * cannot steal it, and that survives a reload. The cookie counts only if a page of this origin sent
+ * the request on purpose: such requests have a header that a page of another origin can send only
+ * after a preflight, which the gateway never permits.
  */
 const REQUEST_HEADER = 'x-portal-request'
 
 /**
- * The prefix binds the cookie to this host and to HTTPS (RFC 6265bis, 4.1.3.2); plain HTTP is for
- * one's own machine.
+ * The prefix binds the cookie to this host and to HTTPS (RFC 6265bis, 4.1.3.2). Plain HTTP is only
+ * for the local machine.
  */
 function cookieName(baseUrl: string): string {
   return baseUrl.startsWith('https:') ? '__Host-agw_session' : 'agw_session'
 }
 
-/** `Set-Cookie` of a log-in; of a log-out without a token. */
+/** `Set-Cookie` of a log-in; without a token, of a log-out. */
 export function sessionCookie(token: string | undefined, baseUrl: string): string {
   return writeSessionCookie({
     name: cookieName(baseUrl),
@@ -29,15 +29,15 @@ export function sessionCookie(token: string | undefined, baseUrl: string): strin
   })
 }
 
-/** The token in the cookie, whoever sent it; undefined if there is none. */
+/** The token in the cookie of any request; undefined if there is none. */
 export function readSessionCookie({ headers }: Pick<FastifyRequest, 'headers'>, baseUrl: string): string | undefined {
   const token = readCookie(headers.cookie, cookieName(baseUrl))
   return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token) ? token : undefined
 }
 
 /**
- * Whether a page of this origin sent the request: the header is there, and the browser names no
- * other origin.
+ * Whether a page of this origin sent the request: it has the header, and `Origin` names no other
+ * origin.
  */
 export function isPortalRequest(request: FastifyRequest, baseUrl: string): boolean {
   const { origin, 'sec-fetch-site': site } = request.headers
@@ -47,8 +47,8 @@ export function isPortalRequest(request: FastifyRequest, baseUrl: string): boole
 }
 
 /**
- * Lets the portal's own requests bear the cookie's session, in place of the token that other
- * clients bear.
+ * Makes the session in the cookie count for the portal's own requests, in place of the bearer token
+ * that other clients send.
  */
 export function acceptPortalSession(request: FastifyRequest, baseUrl: string): void {
   const { headers } = request

@@ -27,8 +27,8 @@ import { readResultAge } from '../queue/results.ts'
 import { parseLoggedId } from '../telemetry/logged-call.ts'
 
 /**
- * How long after a call's deadline its result may still come, milliseconds; without one by then it
- * was lost.
+ * How long after a call's deadline its result may still arrive, milliseconds. After that, a missing
+ * result counts as lost.
  */
 const LATE_MS = 5_000
 
@@ -72,7 +72,8 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
   const { config, accountRequests, keptResults } = context
   const positions = new QueuePositions(context.caps)
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
-  // They are read with the answer: a cancelled call may have given back what it took.
+  // The headers are read together with the answer, because a cancelled call may have given units
+  // back.
   const callers = new RequestCallers(app, context)
   const findOwnCall = async (request: CallRequest): Promise<AsyncCall> => {
     return await findCallOf(context, request, await callers.identify(request))
@@ -83,7 +84,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
     const result = await keptResults.read(call)
-    // The request itself has taken one.
+    // The request itself has already taken one unit.
     accountRequests.take(call.accountId, unitsOfBytes(result?.body.length ?? 0) - 1)
     if (!result && !(await isOverdue(context, call))) {
       return reply
@@ -97,7 +98,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
       reply.headers(sourceHeaders(context.catalog, call.slug, result.head))
       return reply.type(mediaTypeOf(call)).send(result.body)
     }
-    // As the call would have answered: its envelope, not this route's.
+    // The answer has the envelope of a call, not of this route.
     const error = result ? await keptError(context, call, result.head) : new GatewayError('DEADLINE_EXCEEDED')
     const retryAfter = retryAfterSeconds(error)
     if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
@@ -112,8 +113,8 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
 }
 
 /**
- * @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not
- *   disclosed
+ * @throws GatewayError CALL_NOT_FOUND, also for a call of another account, because its existence
+ *   must not be revealed
  */
 async function findCallOf(
   { redis, db }: Context,
@@ -123,15 +124,15 @@ async function findCallOf(
   const named = parseLoggedId(params.id)
   const { accountId, mode } = principal
   const call = named?.kind === 'call' ? await readAsyncCall(redis, { id: `call_${named.uuid}`, accountId }) : undefined
-  // A test key reaches nothing live.
+  // A test key must not read results of live calls.
   const isReached = call && !(mode === 'test' && call.mode !== 'test') && (await mayFind(db, principal, call))
   if (!isReached) throw new GatewayError('CALL_NOT_FOUND')
   return call
 }
 
 /**
- * An application, a team's key, and a key with its own limits or lists find only calls that they
- * made, or that the key made which they replace.
+ * Whether a caller may see a call. Applications, teams' keys, and keys with limits or lists of
+ * their own find only the calls that they made, or that the keys made which they replaced.
  */
 async function mayFind(
   db: Db,
@@ -143,14 +144,17 @@ async function mayFind(
   return await areOfOneRotation(db, [keyId, madeBy])
 }
 
-/** The error that a call ended with. A wait that it quoted has passed in part, or is over. */
+/**
+ * The error with which a call ended. If it quoted a wait, a part of the wait or all of it has
+ * passed.
+ */
 async function keptError({ redis }: Context, call: AsyncCall, head: ReplyHead): Promise<GatewayError> {
   if (head.retryAfterMs === undefined) return replyError(head)
   const ageMs = await readResultAge(redis, call)
   return replyError({ ...head, retryAfterMs: Math.max(0, head.retryAfterMs - ageMs) })
 }
 
-/** Its worker died and Redis lost the job, say: nobody will ever answer it. */
+/** Nobody will ever answer the call, for example because its worker died and Redis lost the job. */
 async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<boolean> {
   const [seconds] = await redis.time()
   return Number(seconds) * 1_000 > deadline + LATE_MS
@@ -160,10 +164,11 @@ async function pendingAnswer({ catalog }: Context, positions: QueuePositions, ca
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const { waiting } = call
-  // A stored answer serves it.
+  // A stored answer will serve the call.
   if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
   const { ahead, etaMs } = await positions.of({ api, call: waiting })
-  // Neither it nor the call whose answer it shares is queued: a permit was had, or is not needed.
+  // Neither the call nor the call whose answer it shares is in the wait queue, because it already
+  // has a permit or needs none.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
     : { status: 'pending', id: call.id, position: ahead, etaMs }

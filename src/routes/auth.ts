@@ -44,8 +44,8 @@ const SignupAnswer = Type.Object({
 })
 
 /**
- * Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as
- * malformed.
+ * The schema of a log-in is wider than the schema of sign-up, so that an impossible address or
+ * password is answered as wrong and not as malformed.
  */
 const LoginBody = Type.Object(
   {
@@ -59,11 +59,12 @@ const LoginAnswer = Type.Object({ token: Type.String({ description: SESSION_WORD
 /** Sign-up and log-in. */
 export async function authRoutes(app: App, context: Context): Promise<void> {
   const { config } = context
-  // Nobody knows the caller yet, so a page that has its name lead here could take an account.
+  // The request has no credential yet, so a page whose name points to this host (DNS rebinding)
+  // could otherwise make an account.
   app.addHook('onRequest', async (request) => requireOwnOrigin(request, config.http.baseUrl))
 
   const signup = {
-    // Before the body is read: to correct it would not help.
+    // Checked before the body is read, because a corrected body would not help.
     onRequest: async () => {
       if (config.accounts.signup === 'closed') throw closed()
     },
@@ -86,7 +87,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
     )
     const { mailer } = context
     if (mailer) {
-      // Nobody waits for the mail server; the link can be sent again.
+      // The request does not wait for the mail server. The link can be sent again.
       mailVerification({ ...context, mailer }, user).catch((error) => {
         request.log.warn({ err: error, accountId: user.id }, 'failed to mail the link that verifies an address')
       })
@@ -121,7 +122,8 @@ async function createUser(
   { db }: Context,
   { id, email, password, address, network }: { id: string; email: string; password: string } & SignupClient,
 ): Promise<string> {
-  // The hash is made whether the address is taken or not: both answers take the same time.
+  // The password is hashed whether or not the address is taken, so that both answers take the same
+  // time.
   const passwordHash = await hashPassword(password, subscriberOf(address))
   try {
     await insertUser(db, { id, email, passwordHash, signupNetwork: network })
@@ -140,11 +142,11 @@ function closed(): GatewayError {
   })
 }
 
-/** Looked at for an address that no account has, so that both take the same time. */
+/** The hash for an address without an account, so that both cases take the same time. */
 const NOBODY = 'nobody'
 
 /**
- * @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED after many good log-ins to the
+ * @throws GatewayError INVALID_CREDENTIALS; LOGIN_THROTTLED after many successful log-ins to the
  *   account
  */
 async function logIn(
@@ -162,7 +164,7 @@ async function logIn(
     !isOutdatedHash(user.password_hash) && !(await isHashOfRawText(user.password_hash, password, client))
   if (isCurrent) return await startSession(context, user)
   const passwordHash = await hashPassword(password, client)
-  // Another log-in may have done so just before.
+  // A concurrent log-in may have replaced the hash already.
   const isUpdated = await updatePasswordHash(db, user, passwordHash)
   const current = isUpdated ? passwordHash : (await findUser(db, user.id))?.password_hash
   if (current !== passwordHash && !(await isPasswordOf(current, password, client)))
@@ -170,7 +172,10 @@ async function logIn(
   return await startSession(context, { id: user.id, password_hash: current ?? '' })
 }
 
-/** A password that is too short or too long, counted in code points as a person counts. */
+/**
+ * The refusal of a password that is too short or too long. The length counts code points, as people
+ * count characters.
+ */
 function unacceptablePassword(member: string): GatewayError {
   return new GatewayError('VALIDATION_ERROR', {
     message: `Member ${member} must have 8 to 256 characters.`,

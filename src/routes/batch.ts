@@ -21,7 +21,7 @@ import { holdingOf } from '../http/server/holding.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
 import { cacheResult } from '../telemetry/ended-call.ts'
 
-/** Calls in one batch. */
+/** Most calls in a batch. */
 const CALLS_MAX = 50
 
 const BatchBody = Type.Object({
@@ -99,7 +99,7 @@ const Results = Type.Object(
   { title: 'BatchResults' },
 )
 
-/** Many calls with one decision about limits; each is answered by itself, as it ends. */
+/** Many calls with a single check of limits. Each call is answered separately, when it ends. */
 export async function batchRoutes(app: App, context: Context): Promise<void> {
   const options = {
     bodyLimit: MESSAGES_BYTES_MAX,
@@ -125,7 +125,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     },
   }
   const callers = new RequestCallers(app, context)
-  // Before the body: a bad body is reported to callers with a credential alone.
+  // Checked before the body, so that only callers with a credential learn that their body is wrong.
   app.addHook('onRequest', async (request) => {
     await callers.identify(request, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
@@ -149,7 +149,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
   )
 }
 
-/** Runs the batch and writes what comes of it. */
+/** Runs the batch and writes the results. */
 async function run(
   context: Context,
   request: Pick<FastifyRequest, 'id' | 'raw' | 'headers' | 'ip'>,
@@ -162,7 +162,7 @@ async function run(
   socket.once('close', onClose)
   if (socket.destroyed) onClose()
   const tally = { ok: 0, failed: 0, deduplicated: 0 }
-  // A caller that does not read lets all of it wait here.
+  // If the caller does not read, all results may wait here.
   const holding = holdingOf(request.raw)
   holding?.follow(() => answer.bytes)
   const write = (index: number, line: Buffer[]): void => {
@@ -221,8 +221,8 @@ async function run(
 }
 
 /**
- * Calls of a batch that is to take what fits, and which did not: by index, each with the limit that
- * it did not fit into.
+ * For a batch that takes what fits: the calls that did not fit, by index, each with the limit that
+ * refused it.
  */
 function notTaken({ principal, units, grant }: AdmittedBatch): [index: number, error: GatewayError][] {
   if (!grant || grant.granted === units.length) return []
@@ -264,8 +264,8 @@ function cacheOf(cacheStatus: string | undefined): { cache?: string } {
 const SUCCESS = Buffer.from('{"status":"success",')
 
 /**
- * The members of a call's answer after its status, and the brace that closes it: passed on as they
- * came.
+ * The members of a call's answer after its status, and the closing brace. They are passed on
+ * without parsing.
  */
 function membersOf(body: Buffer): Buffer {
   if (body.subarray(0, SUCCESS.length).equals(SUCCESS)) return body.subarray(SUCCESS.length)

@@ -30,7 +30,7 @@ const BillingStatus = Type.Object(
   { title: 'BillingStatus' },
 )
 
-/** The account's plan, its limits, and what is used of the month. */
+/** The plan of the account, its limits, and the usage of this month. */
 export async function billingRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const status = {

@@ -22,19 +22,19 @@ import { afterRefund } from '../limits/limit-state.ts'
 import { refundOf } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
-/** Request headers that an answer depends on. */
+/** Request headers that affect the answer. */
 const VARY = 'accept, authorization, origin, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
 
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 
 /**
- * What Fastify takes for a media type. Fastify refuses a request with any other `content-type`
- * before the gateway has checked the credential, so the route drops such a header.
+ * The form that Fastify accepts as a media type. Fastify would refuse any other `content-type`
+ * before the gateway has checked the credential, so the route removes such a header.
  */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
-  // Bodies are kept as bytes: a bad body is reported after a bad credential.
+  // Bodies are kept as bytes, so that a bad credential is reported before a bad body.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
   app.addHook('onRequest', (request, reply, done) => {
@@ -46,7 +46,7 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
     checkCaller(context, request, reply).then(() => done(), done)
   })
   app.route({
-    // Admission refuses the methods that a call does not take, in its order of checks.
+    // Admission refuses methods that a call does not accept, in its own order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
     config: { guard: 'call', allow: ['GET', 'HEAD', 'POST'] },
     url: '/v1/call/*',
@@ -57,7 +57,7 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
 }
 
 /**
- * Checks the credential before the body is read, so strangers use no memory.
+ * Checks the credential before the body is read, so that strangers use no memory.
  *
  * @throws GatewayError
  */
@@ -85,13 +85,13 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
 
   const end = await awaitCall(context, admitted, callerSocket(request))
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
-  // The verdict of a call whose caller left is a promise, and nobody reads this answer.
+  // If the caller left, the verdict is a promise, and nobody reads this answer.
   const verdict = end.kind === 'accepted' || end.verdict instanceof Promise ? undefined : end.verdict
   const admission = { admissionMs, quotedMs: queueing.etaMs }
-  // If the end fails, `CallEndBatcher` repeats it, so its rejection needs no handler.
+  // If ending the call fails, `CallEndBatcher` repeats it, so its rejection needs no handler.
   const ending = endCall(context, { arrival, job, principal, admission, end })
-  // The answer waits for the end only if the call was refused: the caller's next call, which may
-  // come to another node, must not find units that this call does not cost.
+  // Only the answer to a refused call waits for the end of the call: the caller's next call,
+  // perhaps on another node, must not count units that this call does not cost.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   const left = afterRefund(limits, verdict ? refundOf(verdict) : 'nothing')
   reply.headers(rateLimitHeaders(left, waitedMs))
@@ -122,14 +122,14 @@ async function refuse(
     const ended = endRefusedCall(context, principal, { slug: arrival.slug, code: error.code, taken })
     const { request } = reply
     // Refused calls are free, so each counts as a request of the account, and as several if it may
-    // bring a large body. A failure of ours does not count.
+    // have a large body. Failures of the gateway do not count.
     if (error.status < 500)
       context.accountRequests.countRefusedCall(
         requestSubject(principal, request),
         unitsOfBody(request.headers, CALL_BYTES_MAX),
       )
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    // Headers show what the account has left once the end has given back what the call took.
+    // The headers are written after the end, so that they include what the call gave back.
     const [all, nothing] = [() => 'all' as const, () => 'nothing' as const]
     const refund = taken ? await ended.then(all, nothing) : 'nothing'
     if (limits) reply.headers(rateLimitHeaders(afterRefund(limits, refund)))

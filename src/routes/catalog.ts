@@ -38,7 +38,7 @@ const DAY_MS = 86_400_000
 const HISTORY_MAX = 200
 
 /**
- * How long the details of an API are kept, milliseconds: each reading costs two queries and a
+ * How long the details of an API are cached, milliseconds. Each reading costs two queries and a
  * script.
  */
 const DETAIL_MS = 1_000
@@ -66,7 +66,7 @@ function routeListing(app: App, { context, callers }: CatalogDeps): void {
     return { data, total: data.length }
   }
   const list = {
-    // A search is ranked and written for its caller alone.
+    // A search depends on its caller's text, so its answer is not cached.
     config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',
@@ -114,7 +114,7 @@ function routeDetail(app: App, { context, callers }: CatalogDeps): void {
     if (kept) return await kept
     const detail = readDetail(context, api)
     details.set(api.slug, detail)
-    // A failure reaches the requests that waited for it, and is not kept.
+    // A failure is answered to all requests that waited for it, and is not cached.
     detail.catch(() => details.delete(api.slug))
     return await detail
   }
@@ -147,8 +147,8 @@ const CREDENTIAL_ERRORS = [
 ] as const
 
 /**
- * Who sends a request with a credential, whose requests are counted as on other routes; undefined
- * without one.
+ * The account of a request with a credential. Its requests are counted as on other routes.
+ * Undefined without a credential.
  */
 async function callerOf(callers: RequestCallers, request: FastifyRequest): Promise<Principal | undefined> {
   const { headers } = request
@@ -157,16 +157,16 @@ async function callerOf(callers: RequestCallers, request: FastifyRequest): Promi
 }
 
 /**
- * Slugs that a key or an application may call, if its owner narrowed it. Whoever sends a wrong
- * credential sees what everybody sees.
+ * Slugs that a key or an application may call, if its owner restricted them. With a wrong
+ * credential, the public list is shown.
  */
 async function narrowedApis(callers: RequestCallers, request: FastifyRequest): Promise<readonly string[] | undefined> {
-  // A session may call all APIs: it is not looked up.
+  // A session may call all APIs, so it need not be looked up.
   if (request.headers['x-api-key'] === undefined && /\./.test(request.headers.authorization ?? '.')) return undefined
   try {
     return (await callerOf(callers, request))?.allowance?.apis ?? undefined
   } catch (error) {
-    // Fails open, to the public list: what may be called is decided when it is called.
+    // Fails open to the public list, because calls are checked when they are made.
     if (error instanceof GatewayError) return undefined
     throw error
   }
@@ -178,7 +178,7 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
     findLastHealthChange(strangersDb, api.slug),
   ])
   const view = health.of(api.slug)
-  // The rest is worth showing without it.
+  // The other facts are worth showing without it.
   const cap = await caps
     .of(api, SHARED_BUCKET)
     .read()

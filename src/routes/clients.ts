@@ -23,7 +23,7 @@ const FILES: ClientFile[] = [
     path: '/client.ts',
     operationId: 'getTypescriptClient',
     summary: 'A typed client for TypeScript, one file',
-    // Shown by browsers; there is no registered type.
+    // Browsers display this type. TypeScript has no registered media type.
     mediaType: 'text/plain',
     write: typescriptClient,
   },
@@ -43,7 +43,7 @@ const FILES: ClientFile[] = [
   },
 ]
 
-/** Clients in a single file, made from the catalog. */
+/** Clients as single files, generated from the catalog. */
 export async function clientRoutes(app: App, { catalog, config }: Context): Promise<void> {
   openToAnyOrigin(app)
   for (const { path, operationId, summary, mediaType, write } of FILES) {

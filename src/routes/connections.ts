@@ -27,7 +27,7 @@ const ConnectionAnswer = Type.Object(
   { title: 'Connection' },
 )
 
-/** Applications that signed in to an account. */
+/** Applications that are connected to an account. */
 export async function connectionRoutes(app: App, context: Context): Promise<void> {
   const { db, redis } = context
   guardWithSession(app, context)
@@ -61,7 +61,7 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
   app.delete('/v1/connections/:id', end, async (request, reply) => {
     const { id } = request.params
     const { user } = sessionOf(request)
-    // Another account's connection is 404, like a connection that never was.
+    // A connection of another account answers 404, like a connection that never existed.
     const end = () => revokeConnection(db, id, user.id)
     const hasEnded = isUuid(id) && (await announced({ redis, log: request.log }, [user.id], end))
     if (!hasEnded) throw new GatewayError('CONNECTION_NOT_FOUND')

@@ -21,8 +21,8 @@ import { readSessionCookie } from '../portal/session-cookie.ts'
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
 /**
- * The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the
- * routes of docs.ts.
+ * The documentation as pages: overview, guides, reference, errors. The routes of docs.ts serve
+ * their Markdown.
  */
 export async function docsPageRoutes(
   app: App,
@@ -34,7 +34,8 @@ export async function docsPageRoutes(
   const pages = new Renderings<Buffer>(() => `${stateOf(catalog)} ${settings.notice?.text}`)
 
   /**
-   * The bytes of a page, which all readers share. `path` is of the route: never a caller's text.
+   * The bytes of a page, which all readers share. `path` is the path of the route, never a caller's
+   * text.
    */
   const page = (request: FastifyRequest, path: string, [title, main]: [string, () => Html]): Promise<Buffer> => {
     const isLoggedIn = readSessionCookie(request, baseUrl) !== undefined

@@ -24,14 +24,16 @@ const Query = Type.Object({
 })
 type QueryRequest = FastifyRequest<{ Querystring: Static<typeof Query> }>
 
-/** Eight words with typing errors are compared with all words of the documentation: 15 ms. */
+/**
+ * Units of a search. In the worst case, eight words with typing errors are compared with all words
+ * of the documentation, which takes 15 ms.
+ */
 const SEARCH_UNITS = 10
 
 /**
  * The search over guides, APIs, error codes and routes, as a page and in Markdown. The index is
- * built at the first search, from what the documentation says. A search is made for each request,
- * since its key would be a caller's text: it counts as several pages against the limit of the
- * address.
+ * built at the first search. Results are not cached, because the key would be a caller's text.
+ * Therefore a search counts as several pages against the limit of the client address.
  */
 export async function docsSearchRoutes(
   app: App,

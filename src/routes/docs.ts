@@ -19,8 +19,8 @@ const MARKDOWN = 'text/markdown; charset=utf-8'
 const FRESH = 'public, max-age=60'
 
 /**
- * Documentation in Markdown, for language models and for reading: the catalog, each API, the
- * errors, the guides.
+ * Documentation in Markdown, for language models and people: the catalog, each API, the errors, the
+ * guides.
  */
 export async function docsRoutes(app: App, context: Context): Promise<void> {
   openToAnyOrigin(app)
@@ -59,7 +59,7 @@ function routeErrors(app: App): void {
 }
 
 function routeApis(app: App, { catalog, config, health }: Context): void {
-  // Written anew when the text changes: with the catalog, or with the state of the API.
+  // Written again when the catalog or the state of the API changes.
   const files = new Map<string, { text: string; file: Cacheable }>()
   const fileOf = (api: Api): Cacheable => {
     const text = apiMarkdown(api, config.http.baseUrl, conditionOf(api, health.of(api.slug)))

@@ -13,7 +13,7 @@ import type { App } from '../http/request/typed-app.ts'
 import { HOUR_MS, makeThrottled, type Throttle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** A download that breaks off may be started again. */
+/** Exports of an account per hour. There are a few, because a download may break off. */
 const EXPORTS_PER_HOUR = 3
 
 const Rows = (description: string) => Type.Array(Type.Object({}, { additionalProperties: true }), { description })
@@ -37,7 +37,7 @@ const Export = Type.Object(
   { title: 'AccountExport' },
 )
 
-/** What the service has of an account, for its owner. */
+/** Everything that the service stores about an account, for its owner. */
 export async function exportRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const options = {
@@ -60,7 +60,7 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
       code: 'RATE_LIMIT_EXCEEDED',
       hint: 'Use the export that you have, or wait',
     }
-    // Who asks for the headers alone gets no export.
+    // A HEAD request gets no export.
     const counted: 'success'[] = request.method === 'HEAD' ? [] : ['success']
     const send = () => sendExport(reply as FastifyReply, context, id)
     return await makeThrottled(context, { throttles: [throttle], counted }, send)
@@ -68,8 +68,8 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
 }
 
 /**
- * What a short list may fail with is answered; the usage, which may be long, follows as the client
- * takes it.
+ * The short lists are read first, so that a failure can still be answered. The usage may be long,
+ * and is read as the client reads the answer.
  */
 async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userId: string): Promise<FastifyReply> {
   const user = await findUser(db, userId)

@@ -24,7 +24,7 @@ export async function healthRoutes(app: App, context: Context): Promise<void> {
   }
   app.get('/healthz', up, async () => ({ status: 'ok' as const }))
 
-  // Nobody is refused here: requests at the same time share one look at each store.
+  // Nobody is refused here, because concurrent requests share one check of each store.
   const checks = new SingleFlight<ReadinessReport>()
   const ready = {
     config,

@@ -55,9 +55,7 @@ const RotateAnswer = Type.Object({
   ),
 })
 
-/**
- * Changes of an API key: label, expiry, APIs, addresses and limits, and another key in its place.
- */
+/** Changes of an API key (label, expiry, APIs, addresses, limits), and its rotation. */
 export async function keyChangeRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   // The body of a rotation is optional.
@@ -97,7 +95,8 @@ function routeChange(app: App, context: Context): void {
       db.transaction().execute(async (transaction) => {
         const locked = await lockManaged(transaction, key, user.id)
         if (locked.replaced_by !== null && expiresAt !== undefined) throw new GatewayError('KEY_ALREADY_ROTATED')
-        // By now it may count against another account: its team may have been handed over.
+        // The key may count against another account by now, because its team may have been
+        // transferred.
         accountIds.add(locked.user_id)
         const after = await updateApiKey(transaction, locked, { own, allowed })
         const credentialId = locked.limits_id ?? locked.id
@@ -163,7 +162,7 @@ function routeRotation(app: App, context: Context): void {
 }
 
 /**
- * Locks the team before the key, in the order of all that changes teams.
+ * Locks the team before the key, the order that all changes of teams use.
  *
  * @throws GatewayError KEY_NOT_FOUND
  */
@@ -177,7 +176,7 @@ async function lockManaged(transaction: Db, { id, team_id }: ApiKey, userId: str
 const ended = (): GatewayError =>
   new GatewayError('KEY_NOT_FOUND', { message: 'The API key was revoked or has expired.', hint: 'Create another key' })
 
-/** @throws GatewayError for a rotation that was refused */
+/** @throws GatewayError if the rotation was refused */
 function previousOf(outcome: RotationOutcome): Static<typeof RotateAnswer>['previous'] {
   if (outcome.kind === 'rotated') {
     const { id, expires_at } = outcome.previous

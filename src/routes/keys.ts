@@ -19,7 +19,7 @@ import { announced } from '../limits/account-version.ts'
 import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Most keys that other accounts may have made in the account's teams. */
+/** Most live keys that other accounts may make in the account's teams. */
 const OTHERS_KEYS_MAX = 25
 
 const CreateBody = Type.Object({
@@ -100,15 +100,15 @@ function routeCreation(app: App, context: Context): void {
   })
 }
 
-/** A key before it is decided against which account it counts. */
+/** A new key, before the account against which it counts is known. */
 type MadeKey = Omit<NewApiKey, 'user_id' | 'team_id'> & { created_by: string }
 
 /** @throws GatewayError KEY_LIMIT_REACHED, TEAM_NOT_FOUND or FORBIDDEN */
 async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise<void> {
   const userId = key.created_by
   const inserting = await db.transaction().execute(async (transaction) => {
-    // Until the key is there, its team is not handed over, which ends keys of others, and its maker
-    // is not removed.
+    // Until the key is inserted, the lock prevents that its team is transferred (which revokes keys
+    // of others) or its maker is removed.
     const team = teamId === undefined ? undefined : await lockTeamFor(transaction, { teamId, userId }, MANAGERS)
     const owned = { ...key, user_id: team?.owner_id ?? userId, team_id: team?.id ?? null }
     return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
@@ -137,8 +137,8 @@ function routeRevocation(app: App, { db, redis }: Context): void {
     const key = await manageableKey(db, request.params.id, sessionOf(request).user.id)
     const isRevoked = await announced({ redis, log: request.log }, [key.user_id], async (accountIds) => {
       const accountId = await revokeApiKey(db, key.id)
-      // By now it may count against another account than when it was found: its team may have been
-      // handed over.
+      // The key may count against another account than at the look-up, because its team may have
+      // been transferred.
       if (accountId !== undefined) accountIds.add(accountId)
       return accountId !== undefined
     })

@@ -15,10 +15,10 @@ import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-lo
 import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Calls of one export. */
+/** Most calls of an export. */
 const EXPORT_CALLS_MAX = 100_000
 
-/** Calls that an export reads at once: what a client that does not read makes this node hold. */
+/** Calls that an export reads at once. They stay in memory while the client does not read. */
 const EXPORT_PAGE = 500
 
 const LogsQuery = Type.Object({
@@ -70,7 +70,7 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
   const { config, reportsDb: db } = context
   guardWithSession(app, context)
   refuseIllFormedQueries(app)
-  /** Accounts that an export runs for. */
+  /** Accounts with a running export. */
   const exporting = new Set<string>()
   app.addHook('preHandler', async () => {
     if (config.callLog.days === 0) throw noLog()
@@ -87,7 +87,7 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
       if (exporting.has(id)) throw oneExport()
       exporting.add(id)
       const stream = Readable.from(exportLines(db, filter, after), { objectMode: false })
-      // It is closed when the client has all of it, and when the client leaves.
+      // The stream closes when the client has read everything, and when the client leaves.
       stream.once('close', () => exporting.delete(id))
       return (reply as FastifyReply).type('application/x-ndjson').send(stream)
     }

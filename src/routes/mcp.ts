@@ -33,7 +33,10 @@ const Chosen = Type.Object({
     Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
   ),
 })
-/** Its messages are checked one by one, and each gets its own answer. */
+/**
+ * The body is not checked here, because its messages are checked one by one and each gets its own
+ * answer.
+ */
 const Messages = Type.Array(Type.Unknown(), {
   description: `Up to ${MESSAGES_MAX} messages, from clients of revision 2025-03-26 alone; the answer is an array then`,
 })
@@ -43,22 +46,19 @@ const Answer = Type.Object(
 )
 
 /**
- * What the protocol's own server refuses: a wrong revision, headers that differ from the body, an
- * unknown method.
+ * Refusals of the protocol library: a wrong revision, headers that differ from the body, an unknown
+ * method.
  */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
 
 /**
- * Characters of answers that cost as much as a request, of the tool's answer and of the call's
- * answer behind it. A tools/list of all APIs, 120,000 characters, takes five times the processor
- * time of a ping.
+ * Characters of answers that cost as much as one request. Both the tool's answer and the call's
+ * answer behind it count. For example, a tools/list of all APIs has 120,000 characters and takes
+ * five times the processor time of a ping.
  */
 const CHARACTERS_PER_UNIT = 32 * 1024
 
-/**
- * Units besides the unit of the request, by what a message does: most make a server, a result and
- * its check.
- */
+/** Additional units by kind of message. Most messages make a server, a result and a validation. */
 function unitsOf(message: unknown): number {
   if (Array.isArray(message)) return message.reduce((sum, one) => sum + 1 + unitsOf(one), -1)
   const { method, params } = Object(message)
@@ -107,9 +107,9 @@ const ONE_API = {
 }
 
 /**
- * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its
- * own by any node. A tool's call goes through the proxy route of this process under the caller's
- * credential and address.
+ * The Model Context Protocol, Streamable HTTP without sessions: any node can answer any request. A
+ * tool's call goes through the proxy route of this process, with the caller's credential and
+ * address.
  */
 export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
@@ -135,7 +135,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     }),
   })
 
-  // Taken where the message is answered: before that nobody knows what it costs.
+  // The units are taken when the message is answered, because its cost is not known before.
   const charge = (request: FastifyRequest, units: number): void => {
     const { accountId } = callers.of(request) ?? {}
     if (accountId !== undefined && units > 0) context.accountRequests.chargeWork(accountId, units)
@@ -182,7 +182,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
 type AnswerOne = (deps: McpDeps, message: McpMessage) => Promise<Response>
 
 /**
- * The APIs of a list of names, each once.
+ * The APIs of a list of names, without duplicates.
  * @throws GatewayError API_NOT_FOUND
  */
 function chosenApis(catalog: Catalog, names: string): Api[] {
@@ -208,18 +208,18 @@ function senderOf(principal: Principal | undefined, address: string): MessageSen
 }
 
 /**
- * The protocol's own code is a quarter of what a node would load at its start: it is loaded with
- * the first message.
+ * The protocol library is loaded with the first message, because it would be a quarter of what a
+ * node loads at its start.
  */
 function loadProtocol() {
   return import('../mcp/answer-message.ts')
 }
 
 /**
- * Passes an answer on; a stream as it comes, with a header that keeps proxies from buffering it.
+ * Sends an answer. A stream is passed on as it arrives, with a header that prevents proxies from
+ * buffering it.
  *
- * @param onLength is called at the end with the characters of the answer; of a stream with its
- *   bytes
+ * @param onLength called at the end with the characters of the answer; for a stream, with its bytes
  */
 async function send(
   reply: FastifyReply,

@@ -25,8 +25,8 @@ import { subscriberOf } from '../throttles/client-network.ts'
 import { DAY_MS, takeThrottles, throttlesOfClient } from '../throttles/throttle.ts'
 
 /**
- * Applications that one client address may register, and documents that are fetched for it. Fails
- * open.
+ * Applications that one client address may register, and documents that may be fetched for it.
+ * Fails open.
  */
 const REGISTRATIONS_PER_MINUTE = 20
 const REGISTRATIONS_PER_DAY = 500
@@ -43,18 +43,19 @@ const Decision = Type.Object({
 })
 
 /**
- * Longest address that begins a sign-in, bytes: it is kept for half an hour whatever becomes of it.
+ * Longest address that begins a sign-in, bytes. It is stored for half an hour, even if nobody
+ * finishes the sign-in.
  */
 const SIGN_IN_URL_LENGTH_MAX = 4 * 1_024
 
 const hidden = { schema: { hide: true } }
-/** Each costs several looks into Postgres, for whoever asks. */
+/** Units of a request that reads Postgres several times, although it may come from anybody. */
 const COSTLY_UNITS = 10
 const costly = { ...hidden, config: { anonymousUnits: COSTLY_UNITS } }
 
 /**
- * Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent
- * page asks.
+ * Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and the routes of the
+ * consent page.
  */
 export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   if (!context.config.accounts.isOauthOn) return
@@ -70,10 +71,7 @@ export async function oauthRoutes(app: App, context: Context, assets: Assets): P
 
 type Provider = import('oidc-provider').Provider
 
-/**
- * The authorization server is loaded with its first request: most nodes of most gateways never need
- * it.
- */
+/** The authorization server is loaded with its first request, because most nodes never need it. */
 async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
   const { createAuthorizationServer } = await import('../oauth/authorization-server.ts')
   const { openMetadataFetch } = await import('../oauth/metadata-fetch.ts')
@@ -103,12 +101,12 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
   })
 }
 
-/** Hands requests to the library, each as it takes them. */
+/** Passes requests to the library, in the form that it accepts. */
 async function passThrough(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
   const { baseUrl } = context.config.http
   app.removeAllContentTypeParsers()
-  // The library reads and checks bodies itself. They are counted here while they arrive, whether or
-  // not their length is said.
+  // The library reads and checks bodies itself. Here they are counted while they arrive, with or
+  // without a stated length.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
 
   const pass = passTo(context, open)
@@ -130,15 +128,16 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (request.url.length > SIGN_IN_URL_LENGTH_MAX)
       throw new GatewayError('URI_TOO_LONG', { hint: 'Send a shorter state' })
-    // A sign-in begins without what an earlier sign-in in the same browser left.
+    // Removes cookies that an earlier sign-in in the same browser left.
     delete request.raw.headers.cookie
     const [path = '', query = ''] = request.url.split(/[?](.*)/s)
     return await pass(request, reply, { url: `${path}?${adaptSignIn(new URLSearchParams(query), baseUrl)}` })
   }
   app.get('/oauth/authorize', costly, begin)
-  // Ends the sign-in, so a HEAD request would take the code from the browser.
+  // This route ends the sign-in, so a HEAD request would use up the browser's code.
   app.get('/oauth/authorize/:uid', { ...costly, exposeHeadRoute: false }, (request, reply) => pass(request, reply))
-  // All that an application of the browser calls; the browser itself goes to the addresses above.
+  // Addresses that applications in browsers call. Browsers themselves open only the addresses
+  // above.
   shareRoutes(app, [
     ...documentRoutes(context, pass),
     { method: 'GET', path: '/oauth/jwks', handler: (request, reply) => pass(request, reply) },
@@ -157,7 +156,7 @@ function passTo(context: Context, open: () => Promise<Provider>): Pass {
     const provider = await open()
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value)
-    // For the pages that tell of errors.
+    // The style sheets of error pages.
     reply.raw.setHeader('content-security-policy', PAGE_POLICY)
     reply.raw.setHeader('x-content-type-options', 'nosniff')
     reply.raw.setHeader('referrer-policy', 'no-referrer')
@@ -167,7 +166,7 @@ function passTo(context: Context, open: () => Promise<Provider>): Pass {
   }
 }
 
-/** The documents that describe the server and its resources. */
+/** The documents that describe the authorization server and its resources. */
 function documentRoutes(context: Context, pass: Pass): SharedRoute[] {
   const describeServer = (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     namedResource(context, request)
@@ -187,7 +186,7 @@ function documentRoutes(context: Context, pass: Pass): SharedRoute[] {
 }
 
 /**
- * What the consent page asks; for pages of this portal alone, which bear a header that no other
+ * The routes of the consent page. They serve only pages of this portal, whose header no other
  * origin can send.
  */
 async function consentRoutes(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {

@@ -7,10 +7,10 @@ import { type Assets, serveAssets } from '../pages/assets.ts'
 
 const FOR_A_DAY = 'public, max-age=86400'
 
-/** The portal's files, and what browsers and search engines look for. */
+/** The portal's files, and files that browsers and search engines expect. */
 export async function portalAssetRoutes(app: App, { catalog, config }: Context, assets: Assets): Promise<void> {
   const schema = { hide: true }
-  // Agents' clients keep its address, so it names no content.
+  // Agents' clients store its address, so the address contains no hash.
   app.get('/icon-64.png', { schema }, async (_request, reply) => {
     const file = assets.files.get('portal/assets/icon-64.png')
     if (!file) throw new GatewayError('NOT_FOUND')
@@ -24,7 +24,7 @@ export async function portalAssetRoutes(app: App, { catalog, config }: Context, 
     return await sendCacheable(reply, icon, FOR_A_DAY)
   })
 
-  // Accounts and forms are of no use to search engines; everything else may be found.
+  // Search engines do not need accounts and forms. They may index everything else.
   const robots = createCacheable(
     ['User-agent: *', 'Disallow: /account', 'Disallow: /v1/', `Sitemap: ${config.http.baseUrl}/sitemap.txt`, ''].join(
       '\n',

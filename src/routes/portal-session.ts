@@ -13,7 +13,7 @@ const Credentials = Type.Object({
 })
 
 /**
- * The portal's log-in: the same as everybody's, but the token goes into a cookie and never to a
+ * The portal's log-in. It is the normal log-in, but the token goes into a cookie and never to a
  * script.
  */
 export async function portalSessionRoutes(app: App, { config }: Context): Promise<void> {
@@ -61,14 +61,14 @@ export async function portalSessionRoutes(app: App, { config }: Context): Promis
         headers: { authorization },
         remoteAddress: request.ip,
       })
-      // The cookie goes in any case; a session that could not be ended ends by itself.
+      // The cookie is deleted in any case. If the session could not be ended, it expires by itself.
       if (answer.statusCode >= 429) request.log.warn({ status: answer.statusCode }, 'failed to end a session')
     }
     return reply.status(204).header('set-cookie', sessionCookie(undefined, baseUrl)).send()
   })
 }
 
-/** A refusal of the real route, as it came. */
+/** A refusal of the real route, unchanged. */
 function relay(
   reply: FastifyReply,
   answer: { statusCode: number; headers: Record<string, unknown>; body: string },

@@ -27,7 +27,7 @@ import { readSessionCookie } from '../portal/session-cookie.ts'
 import { QUARTER_MS } from '../telemetry/minute-stats.ts'
 import { PAGE_UNITS } from '../throttles/client-limits.ts'
 
-/** While Redis is away. */
+/** Shown while Redis is away. */
 const UNAVAILABLE =
   'The gateway cannot serve calls at the moment: they get 503 DEPENDENCY_UNAVAILABLE. Health shown here may be out of date. Your account and its keys are not affected.'
 
@@ -36,8 +36,8 @@ const schema = { hide: true, response: { 200: { content: { 'text/html': { schema
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
 /**
- * The links by which programs that come to the home page find the descriptions of what is here (RFC
- * 8288, RFC 9727).
+ * Link headers with which programs that open the home page find the descriptions of the service
+ * (RFC 8288, RFC 9727).
  */
 const DESCRIPTIONS = [
   '</.well-known/api-catalog>; rel="api-catalog"',
@@ -45,18 +45,17 @@ const DESCRIPTIONS = [
   '</llms.txt>; rel="describedby"',
 ].join(', ')
 
-/** What the home page filters by. Unknown categories and states match nothing. */
+/** Filters of the home page. Unknown categories and states match nothing. */
 const Filter = Type.Object({ q: Text(200), category: Text(60), health: Text(20) })
 
 interface PageWords {
   title: string
-  /** Default: the title. */
+  /** Default: the title of the page. */
   description?: string
 }
 
 /**
- * The portal's pages. What they hold of the service they read from the catalog and its public
- * routes.
+ * The portal's pages. They read the state of the service from the catalog and its public routes.
  */
 export async function portalRoutes(
   app: App,
@@ -74,7 +73,7 @@ export async function portalRoutes(
     signup: config.accounts.signup,
   })
 
-  /** A page that is the same for everybody, but for what a log-in shows. */
+  /** A page that is the same for all visitors, except for the links in the header. */
   const sharedPage = (request: FastifyRequest, name: string, render: () => string | Promise<string>): Promise<Buffer> =>
     pages.get(`${name} ${visitOf(request).isLoggedIn}`, async () => Buffer.from(await render()))
   const page = (request: FastifyRequest, main: Html, { title, description = title }: PageWords): string =>
@@ -102,7 +101,7 @@ export async function portalRoutes(
     return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
   })
 
-  // What is left of the address of a page when its last part is taken away.
+  // The address of an API's page without its last part leads to the catalog.
   app.get('/apis', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/', 308))
 
   app.get('/apis/:slug', { schema: { ...schema, params: SlugParams } }, async (request, reply) => {
@@ -129,7 +128,7 @@ export async function portalRoutes(
   }
 }
 
-/** Fails open: the page comes without the picture. */
+/** Fails open: without data, the page has no chart. */
 async function latencyOfDay(day: LastDayReader, slug: string, now: number): Promise<LatencyOfDay | undefined> {
   return await day.read(now).then(
     (quarters) => latencyOf(quarters, slug),
@@ -140,8 +139,8 @@ async function latencyOfDay(day: LastDayReader, slug: string, now: number): Prom
 type FixedPage = [path: string, title: string, write: () => Html]
 
 /**
- * Pages without an address of an API; operators may switch APIs that they name while the process
- * runs.
+ * Addresses of pages without an API. Pages that name APIs are rendered again when operators change
+ * APIs.
  */
 function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Config): FixedPage[] {
   const { operatorContact } = upstreams
@@ -184,18 +183,19 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
     ],
     ['/account/connections', 'Connected apps', () => accountPage('connections')],
     ['/account/settings', 'Settings', () => accountPage('settings', { provesAddresses })],
-    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
+    // The browser comes from another site and sends no cookie, so the page's script finds out who
+    // is logged in.
     ...(accounts.isOauthOn ? [consent] : []),
   ]
 }
 
-/** The page of the API that a newcomer tries first. */
+/** The page of the API that newcomers try first. */
 function firstPage(catalog: Catalog): string {
   const first = newcomersCall(offeredApis(catalog))
   return first === undefined ? '/' : `/apis/${first.api.slug}`
 }
 
-/** Slug and name of the APIs that take a caller's own key. */
+/** Slugs and names of the APIs that accept a caller's own key. */
 function apisTakingKeys(catalog: Catalog): [string, string][] {
   const taking = offeredApis(catalog).filter(({ upstream: { credential } }) =>
     /^byok/.test(credential?.accessMode ?? ''),

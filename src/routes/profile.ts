@@ -30,7 +30,7 @@ const LeaveBody = Type.Object(
   OPEN_BODY,
 )
 
-/** Who is logged in, and the end of the account. */
+/** The logged-in account: its data and its deletion. */
 export async function profileRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const me = {
@@ -57,8 +57,8 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
   app.delete('/v1/me', leave, async (request, reply) => {
     const { user } = sessionOf(request)
     const { password } = request.body
-    // A stolen session must not be a way to guess the password: failures count like failures of a
-    // log-in.
+    // With a stolen session nobody should be able to guess the password, so failures count like
+    // failures of a log-in.
     await announced({ redis: context.redis, log: request.log }, [user.id], () =>
       limitGuesses(context, { email: user.email, address: request.ip }, () =>
         leaveWith(context, { userId: user.id, password, client: subscriberOf(request.ip) }),
@@ -70,8 +70,8 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
 }
 
 /**
- * @throws GatewayError INVALID_CREDENTIALS for a wrong password, TEAM_OWNER for an account that
- *   owns teams
+ * @throws GatewayError INVALID_CREDENTIALS for a wrong password, TEAM_OWNER if the account owns
+ *   teams
  */
 async function leaveWith(
   { db }: Context,

@@ -33,15 +33,15 @@ import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
- * Validations of keys for one API that an account, or the Free accounts of one network, may cause
- * an hour by saving a key or asking: each is a request of the shared cap.
+ * Most validations per hour of keys for one API that an account, or all Free accounts of one
+ * network, may cause. Each validation is a request of the shared cap.
  */
 const VALIDATIONS_PER_HOUR = 10
 
-/** How long a validation is waited for, milliseconds; it goes on after that. */
+/** How long a request waits for a validation, milliseconds. The validation itself continues. */
 const VALIDATE_WAIT_MS = 10_000
 
-/** Printable ASCII alone: it goes into a header or a URL. */
+/** Printable ASCII only, because the key becomes part of a header or a URL. */
 const PutBody = Type.Object(
   {
     key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
@@ -60,13 +60,13 @@ const OwnerQuery = Type.Object({
   ),
 })
 
-/** Whose provider keys a request is about, and the account whose calls use them. */
+/** The owner of the provider keys in a request, and the account whose calls use them. */
 interface KeyHolder {
   owner: ProviderKeyOwner
   accountId: string
 }
 
-/** @throws GatewayError TEAM_NOT_FOUND, or FORBIDDEN for a plain member */
+/** @throws GatewayError TEAM_NOT_FOUND; FORBIDDEN for a plain member */
 async function holderOf(
   db: Db,
   request: Pick<FastifyRequest, 'id'> & { query: { teamId?: string } },
@@ -78,10 +78,7 @@ async function holderOf(
   return { owner: { teamId: team.id }, accountId: team.owner_id }
 }
 
-/**
- * Upstream keys of callers and teams: list, save, delete, validate. A key goes in and never comes
- * out.
- */
+/** Provider keys of accounts and teams: list, save, delete, validate. No answer contains a key. */
 export async function providerKeyRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeListing(app, context)
@@ -140,7 +137,7 @@ function routeSaving(app: App, context: Context): void {
     }
     const saved = await announced({ redis, log: request.log }, [accountId], () => saveProviderKey(db, owner, row))
     const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
-    // It is saved whether Redis is there or not, and can be validated later.
+    // The key is saved even if Redis is away. It can be validated later.
     await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
       request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
     )
@@ -191,7 +188,7 @@ function routeValidation(app: App, context: Context): void {
     await takeValidation(context, user, slug)
     if (isHeld(catalog, slug)) {
       await noteHold(db, key)
-      // Nobody waits for the validation, so one job is enough for any number of requests.
+      // Nobody waits for the result, so one job serves any number of requests.
       await enqueueRevalidateKey(queues, slug, validationOf(context, user, key.id))
     } else await validateNow(context, key, user)
     const validated = await findProviderKeyOf(db, owner, slug)
@@ -207,22 +204,20 @@ function noProviderKey(): GatewayError {
   })
 }
 
-/**
- * Whether operators hold the requests to the API: validations then wait in the queue with calls.
- */
+/** Whether operators hold requests to the API. Validations then wait in the queue, like calls. */
 function isHeld(catalog: Catalog, slug: string): boolean {
   return catalog.get(slug)?.pausedMode === 'hold'
 }
 
 /**
- * Notes that a key is checked when its API is resumed. Call it before the validation is queued, so
- * that it does not overwrite the outcome.
+ * Records that a key will be checked when its API is resumed. Call it before the validation is
+ * queued, so that it does not overwrite the result.
  */
 async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
   return (await setValidationFailure(db, key.id, { code: 'API_PAUSED', nextAt: new Date() })) ?? key
 }
 
-/** Queues a validation and waits for it a while. */
+/** Queues a validation, and waits some time for its result. */
 async function validateNow(context: Context, { id, slug }: ProviderKey, user: SessionUser): Promise<void> {
   const { queues, replies } = context
   const replyId = `validate_${randomUUID()}`
@@ -243,7 +238,7 @@ function validationOf({ config }: Context, user: SessionUser, providerKeyId: str
 }
 
 /**
- * A validation is a request to the upstream, so an account that may make no live calls gets none.
+ * A validation is a request to the upstream, so an account that may not make live calls gets none.
  *
  * @throws GatewayError
  */
@@ -268,8 +263,7 @@ function knownApi(catalog: Catalog, slug: string): Api {
 }
 
 /**
- * @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for an API that takes no key of a
- *   caller's
+ * @throws GatewayError API_NOT_FOUND; VALIDATION_ERROR for an API that accepts no keys of callers
  */
 function apiTakingKeys(catalog: Catalog, slug: string): Api {
   const api = knownApi(catalog, slug)

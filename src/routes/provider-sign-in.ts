@@ -25,13 +25,16 @@ import { publicNetworkOf, subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { makeThrottled, passwordThrottles } from '../throttles/throttle.ts'
 
-/** Each is a look at the provider and several into Postgres, for whoever asks. */
+/**
+ * Units of a request that asks the provider and reads Postgres several times, although it may come
+ * from anybody.
+ */
 const costly = { config: { anonymousUnits: 10 }, bodyLimit: CREDENTIALS_BYTES_MAX }
 
 const Begin = Type.Object({ next: Type.Optional(Type.String({ maxLength: 2_000 })) })
 const ClaimForm = Type.Object({
   claim: Type.String({ maxLength: 4_000 }),
-  /** Absent: the account is started anew. */
+  /** Absent: the account is replaced by a new account. */
   password: Type.Optional(Type.String({ maxLength: 100_000 })),
 })
 
@@ -41,7 +44,7 @@ interface Deps {
   provider: OidcProvider
 }
 
-/** Sign-in of accounts by the OIDC provider, where OIDC_ACCOUNTS is on. */
+/** Sign-in of accounts at the OIDC provider, if OIDC_ACCOUNTS is on. */
 export async function providerSignInRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   const { oidc: provider } = context.config.accounts
   if (!provider) return
@@ -80,7 +83,7 @@ function signInRoutes(app: App, deps: Deps): void {
     return reply.header('set-cookie', writePending(pending, begun.cookie)).redirect(begun.url, 303)
   })
 
-  // A HEAD request would use the code, and the browser's own request would come too late.
+  // A HEAD request would use the code, and the browser's own request would then fail.
   const once = { ...costly, exposeHeadRoute: false, schema: { hide: true } }
   app.get('/login/callback', once, async (request, reply) => {
     const signIn = await openSignIn()
@@ -107,7 +110,10 @@ function openAccountSignIn(provider: OidcProvider, secrets: Secret[]): Promise<O
   )
 }
 
-/** What a person gives who signed in, and whose address an account has that is not theirs yet. */
+/**
+ * The form for a person who signed in, while an account with their address is not yet proven to be
+ * theirs.
+ */
 function claimRoute(app: App, deps: Deps): void {
   const { context, provider } = deps
   const { config, db } = context
@@ -154,7 +160,7 @@ function sendSignInPage(
   return sendPage(reply, layout(assets, { ...words, ...parts, announcement: context.settings.notice?.text }))
 }
 
-/** Tells whoever reads the account's mail; nobody waits for the mail server. */
+/** Tells the account's owner by mail. The request does not wait for the mail server. */
 function mailLinked({ context, provider: { name } }: Deps, { id, email }: User): void {
   const { mailer, config, log } = context
   const text = [
@@ -167,10 +173,9 @@ function mailLinked({ context, provider: { name } }: Deps, { id, email }: User):
 }
 
 /**
- * A sign-in that fails counts as a wrong password does, because each costs a request to the
- * provider.
+ * A failed sign-in counts like a wrong password, because each costs a request to the provider.
  *
- * @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED for a client whose sign-ins fail
+ * @throws GatewayError INVALID_CREDENTIALS; LOGIN_THROTTLED for a client with many failed sign-ins
  */
 async function finish<T>(context: Context, request: FastifyRequest, attempt: () => Promise<T>): Promise<T> {
   const throttles = passwordThrottles(context.config, request.ip)

@@ -23,14 +23,14 @@ import { takeMail } from '../throttles/mail-limit.ts'
 import { HOUR_MS, takeThrottles, throttlesOfClient } from '../throttles/throttle.ts'
 
 /**
- * Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails
- * each at most.
+ * Links that one client may request per hour, over all addresses. Each account also has a limit
+ * of its own, see `takeMail`.
  */
 const RESETS_PER_HOUR = 20
 
 /**
- * Mails that a node sends for links at once. While the mail server hangs, further mails are dropped
- * with a warning.
+ * Mails with links that a node sends at once. While the mail server hangs, further mails are
+ * dropped with a warning.
  */
 const MAILS_AT_ONCE_MAX = 50
 
@@ -41,7 +41,7 @@ const EmailBody = Type.Object(
 const Token = Type.String({ maxLength: 200, description: 'Token of the link' })
 const PasswordForm = Type.Object({ token: Token, newPassword: Type.String({ maxLength: 1_000 }) }, OPEN_BODY)
 
-/** A lost password: the link to a new password is mailed, and the form of its page uses it. */
+/** A lost password: mails a link to a new password, and serves the form that uses the link. */
 export async function resetRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   const links = new LinkMails(context)
   const options = {
@@ -91,7 +91,7 @@ function pageRoutes(app: App, { context, assets, links }: PageDeps): void {
     return answer(reply, linkOnItsWayPage(RESET_LINK_MINUTES))
   })
   const linked = { schema: { hide: true, querystring: Type.Object({ token: Token }) } }
-  // Programs that open every link of a mail use nothing up: only the form does.
+  // Programs that open every link of a mail do not use the link up. Only the form does.
   app.get('/reset', linked, async (request, reply) => answer(reply, resetPage(request.query.token)))
   app.post('/reset', { ...hidden, schema: { hide: true, body: PasswordForm } }, async (request, reply) => {
     const { token, newPassword } = request.body
@@ -115,8 +115,8 @@ async function setPassword(
 }
 
 /**
- * Sends links in the background, so that no answer tells by its words or its time whether there is
- * an account.
+ * Sends links in the background, so that neither the text nor the time of an answer reveals whether
+ * the account exists.
  */
 class LinkMails {
   readonly #context: Context
@@ -126,7 +126,7 @@ class LinkMails {
     this.#context = context
   }
 
-  /** @throws GatewayError FORBIDDEN if this gateway sends no mail */
+  /** @throws GatewayError FORBIDDEN if this gateway cannot send mail */
   requireMailer(): NonNullable<Context['mailer']> {
     const { mailer } = this.#context
     if (mailer) return mailer
@@ -136,9 +136,7 @@ class LinkMails {
     })
   }
 
-  /**
-   * @throws GatewayError FORBIDDEN, or RATE_LIMIT_EXCEEDED for a client that asks for many links
-   */
+  /** @throws GatewayError FORBIDDEN; RATE_LIMIT_EXCEEDED for a client that requests many links */
   async request(email: string, address: string): Promise<void> {
     const mailer = this.requireMailer()
     const { log, config } = this.#context
@@ -167,7 +165,7 @@ class LinkMails {
     const user = await findUserByEmail(strangersDb, email)
     if (!user || user.disabled_at) return
     const refund = await takeMail(this.#context, user.id).catch((error: unknown) => {
-      // The account has had its mails of this hour.
+      // The account has already received its mails of this hour.
       if (error instanceof GatewayError && error.code === 'RATE_LIMIT_EXCEEDED') return undefined
       throw error
     })

@@ -10,7 +10,7 @@ import { acceptIdsInAnyCase } from '../http/request/ids-in-any-case.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { countBytesForAccount } from '../http/server/holding.ts'
 
-/** Who is logged in on a guarded route. */
+/** The account and session of a request on a guarded route. */
 export interface Session {
   user: SessionUser
   id: string
@@ -19,10 +19,10 @@ export interface Session {
 const sessions = new WeakMap<object, Session>()
 
 /**
- * Guards every route of a scope: a session token is needed, and its session is looked up each time,
- * so that a log-out or a disabled account counts at once on every node. Before a write the session
- * is looked up again when the body is there, because a caller may hold a body back until its
- * session has ended. API keys are no credential here.
+ * Guards every route of a scope. A request needs a session token. The session is looked up for each
+ * request, so that a log-out or the disabling of an account counts at once on every node. Before a
+ * write, the session is looked up again after the body has arrived, because a caller may delay a
+ * body until the session has ended. API keys are not accepted.
  */
 export function guardWithSession(scope: App, context: Context): void {
   const { config, db, health } = context
@@ -37,7 +37,7 @@ export function guardWithSession(scope: App, context: Context): void {
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const token = readBearer(request.headers)
-    // A session token has dots; an API key and an application's access token have none.
+    // A session token contains dots; API keys and access tokens of applications do not.
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
     const claims = await verifySessionToken(config.secrets.jwt, token, health.now())
     await identify(context, request, claims)
@@ -52,9 +52,10 @@ export function guardWithSession(scope: App, context: Context): void {
 }
 
 /**
- * Looks up the session of a request. A request beyond the account's limit is refused before
- * Postgres is read. A session that has ended counts against the client, as an unknown key does, and
- * not against the account: whoever stole its token must not shut the owner out.
+ * Looks up the session of a request. If the account is over its limit, the request is refused
+ * before Postgres is read. If the session has ended, this counts against the client, like an
+ * unknown key, and not against the account: a thief of the token must not be able to lock the owner
+ * out.
  *
  * @throws GatewayError INVALID_TOKEN or RATE_LIMIT_EXCEEDED
  */
@@ -75,14 +76,14 @@ async function identify(
   }
   const known = knownSessions.get(id)
   const user = known ?? (await unknownKeys.lookUp(`session ${id}`, request.ip, () => find(strangersDb)))
-  // Before the limit, because its refusal says what the account has left.
+  // Set before the limit is checked, because its refusal shows what the account has left.
   sessions.set(request, { user, id })
   accountRequests.takeForSession(userId)
   if (known) sessions.set(request, { user: await find(db), id })
 }
 
 /**
- * Names that accounts give are in one Unicode form before anything counts, stores or compares their
+ * Brings names in bodies into one Unicode form before anything counts, stores or compares their
  * characters.
  */
 function normaliseNames(body: unknown): void {
@@ -94,8 +95,8 @@ function normaliseNames(body: unknown): void {
 }
 
 /**
- * The refusal of a request without a session. Its hint says what account routes take, because the
- * hints of calls name API keys.
+ * The refusal of a request without a session. Its hint names the credential of account routes,
+ * because the usual hint names API keys.
  */
 function sessionRequired({ headers }: Pick<FastifyRequest, 'headers'>, token: string | undefined): GatewayError {
   const message =

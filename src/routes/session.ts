@@ -22,7 +22,7 @@ const PasswordBody = Type.Object(
   OPEN_BODY,
 )
 
-/** What someone who is logged in does to the log-in itself: end it, change the password. */
+/** The session of a logged-in account: log out, change the password. */
 export async function sessionRoutes(app: App, context: Context): Promise<void> {
   const { db, redis } = context
   guardWithSession(app, context)
@@ -41,7 +41,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   })
 
   const password = {
-    // Two passwords.
+    // The body holds two passwords.
     bodyLimit: 2 * CREDENTIALS_BYTES_MAX,
     config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
     schema: {
@@ -61,8 +61,8 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
       })
     }
     const session = sessionOf(request)
-    // A stolen session must not be a way to guess the password: failures count like failures of a
-    // log-in.
+    // With a stolen session nobody should be able to guess the password, so failures count like
+    // failures of a log-in.
     const client = subscriberOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
     await announced({ redis, log: request.log }, [session.user.id], () =>
@@ -73,8 +73,8 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
 }
 
 /**
- * @throws GatewayError INVALID_CREDENTIALS if the current password is wrong, LOGIN_THROTTLED
- *   after many changes
+ * @throws GatewayError INVALID_CREDENTIALS if the current password is wrong; LOGIN_THROTTLED after
+ *   many changes
  */
 async function changePassword(
   context: Context,
@@ -97,7 +97,10 @@ async function changePassword(
   if (!isChanged) throw wrongPassword(user)
 }
 
-/** Whoever asks is logged in: neither the address nor the log-in is what is wrong. */
+/**
+ * The refusal of a wrong current password. The usual message speaks of the log-in, which is not
+ * wrong here.
+ */
 function wrongPassword(user: User | undefined): GatewayError {
   if (user?.password_hash === null) return noPassword('currentPassword')
   return new GatewayError('INVALID_CREDENTIALS', {

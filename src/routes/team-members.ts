@@ -16,12 +16,12 @@ import { takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
- * Addresses without an account that an account may ask for in a minute: adding members tells who
- * has signed up.
+ * Unknown addresses that an account may try per minute, because adding members reveals who has
+ * signed up.
  */
 const UNKNOWN_EMAILS_PER_MINUTE = 20
 
-/** Additions of one account a minute, because a person joins a team without being consulted. */
+/** Members that one account may add per minute, because people are added without being asked. */
 const ADDITIONS_PER_MINUTE = 100
 
 const Role = Type.Enum(['admin', 'member'], { description: 'What the member may do from now on' })
@@ -39,7 +39,7 @@ const OneMember = Type.Object({ member: MemberAnswer })
 
 const MemberParams = Type.Object({ id: Type.String(), memberId: Type.String() })
 
-/** Members of a team: add, change role, remove. Rights are checked before a body is. */
+/** Members of a team: add, change role, remove. Rights are checked before the body. */
 export async function teamMemberRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeAddition(app, context)
@@ -99,7 +99,7 @@ function routeRoleChange(app: App, { db }: Context): void {
   app.put('/v1/teams/:id/members/:memberId', change, async (request) => {
     const { id, memberId } = request.params
     const isChanged = await db.transaction().execute(async (transaction) => {
-      // Who was the owner a moment ago may have handed the team over.
+      // The owner at the check may have transferred the team since.
       await lockTeamFor(transaction, { teamId: id, userId: sessionOf(request).user.id }, ['owner'])
       return await updateMemberRole(transaction, { teamId: id, userId: memberId }, request.body.role)
     })
@@ -149,8 +149,8 @@ function ownerStays(isLeaving: boolean): GatewayError {
 }
 
 /**
- * @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED for one who asks for many that there are
- *   not
+ * @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED if the account has tried many unknown
+ *   addresses
  */
 async function findUserToAdd(context: Context, callerId: string, email: string): Promise<string> {
   const throttle = {

@@ -21,7 +21,7 @@ const TransferBody = Type.Object(
   OPEN_BODY,
 )
 
-/** What the owner of a team alone may do: hand it over, delete it. */
+/** What only the owner of a team may do: transfer it, delete it. */
 export async function teamOwnershipRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeDeletion(app, context)
@@ -76,7 +76,8 @@ function routeTransfer(app: App, { db, redis }: Context): void {
     const maxima = { teamsMax: TEAMS_BEFORE_TRANSFER_MAX, keysMax: KEYS_MAX }
     const team = await announced({ redis, log: request.log }, [ownerId, memberId], async (accountIds) => {
       const result = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
-      // An obstacle: nothing has changed, and whether the other is an account at all is not known.
+      // The change was refused and nothing has changed. It is not revealed whether the other id is
+      // an account.
       if (typeof result === 'string') accountIds.clear()
       return result
     })

@@ -23,8 +23,8 @@ const NameBody = Type.Object(
 )
 
 /**
- * Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing
- * of either.
+ * Teams: list, create, view, rename. Rights are checked before the body, so that a stranger learns
+ * nothing about either.
  */
 export async function teamRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)

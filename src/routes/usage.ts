@@ -14,9 +14,9 @@ const DAYS_DEFAULT = 30
 const ROWS_MAX = 1_000
 
 /**
- * Reports of one account that may wait in a node while another report of it runs; more are refused.
- * It fails closed. A person's page asks for one or two reports, and a report reads up to a year of
- * rows.
+ * Reports of one account that may wait in a node while another report of the account runs. Further
+ * reports are refused; fails closed. A page needs one or two reports, and a report may read the
+ * rows of a year.
  */
 const WAITING_REPORTS_MAX = 4
 
@@ -77,8 +77,8 @@ const UsageAnswer = Type.Object(
 )
 
 /**
- * What an account's calls came to, by day, API, key and status. Keys come and go, so the rows come
- * in pages.
+ * The number of an account's calls by day, API, key and status. There may be many keys over time,
+ * so the rows come in pages.
  */
 export async function usageRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
@@ -128,12 +128,12 @@ function tooManyReports(cause: Error): GatewayError {
   })
 }
 
-/** The cursor of a page that ends with this row. */
+/** The cursor after this row. */
 const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
   groupBy.map((group) => String(line[group])).join('~')
 
 /**
- * The requested days, both included. The default is the last thirty.
+ * The requested days, both inclusive. Default: the last thirty days.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

@@ -38,7 +38,7 @@ const VerificationStatus = Type.Object(
 
 const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }, OPEN_BODY)
 
-/** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
+/** Proof of an account's address: the link is mailed, and a person opens and confirms it. */
 export async function verificationRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   await app.register(async (scope) => statusAndMailRoutes(scope, context))
   await app.register(async (scope) => pageRoutes(scope, context, assets))
@@ -87,7 +87,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
   app.post('/v1/auth/verification', options, async (request, reply) => {
     const { user } = sessionOf(request)
     const { mailer } = context
-    // If live calls wait for nothing, no operator has to be asked.
+    // If live calls wait for nothing else, the message does not mention the operator.
     const isNeeded = missingForLiveCalls(user, context.config.accounts.signup) !== undefined
     if (!mailer) {
       const hint = isNeeded
@@ -98,7 +98,8 @@ function statusAndMailRoutes(app: App, context: Context): void {
     const refund = await takeMail(context, user.id)
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
       const failure = mailFailureOf(cause)
-      // An address that takes no mail at all is not tried without end.
+      // If the mail server refuses the recipient, the attempt still counts, so that nobody tries
+      // without end.
       if (failure !== 'recipient') refund()
       throw failure === undefined ? cause : notMailed(failure, { cause, isNeeded })
     })
@@ -127,8 +128,8 @@ function notMailed(
 }
 
 /**
- * The link shows a page whose button proves the address: programs that open every link of a mail
- * prove nothing.
+ * The link opens a page whose button proves the address, because some programs open every link of a
+ * mail.
  */
 function pageRoutes(app: App, context: Context, assets: Assets): void {
   takeForms(app)
@@ -165,7 +166,7 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
 /** @throws GatewayError INVALID_TOKEN */
 async function prove({ config, db, redis, log }: Context, token: string): Promise<void> {
   const { userId, email } = await verifyAddressProof(config.secrets.jwt, token)
-  // Another address by now: the link proves nothing of it.
+  // The account has another address by now, which the link does not prove.
   const isProven = await announced({ redis, log }, [userId], () => verifyEmail(db, userId, email))
   if (!isProven) throw new GatewayError('INVALID_TOKEN')
 }

@@ -4,14 +4,12 @@ import type { Context } from '../context.ts'
 import { openToAnyOrigin } from '../http/request/any-origin.ts'
 import type { App } from '../http/request/typed-app.ts'
 
-/**
- * How long a security.txt says that it holds, milliseconds; it is written anew with each answer.
- */
+/** How long a security.txt is valid, milliseconds. Each answer has a new expiry. */
 const SECURITY_MS = 180 * 86_400_000
 
 const FRESH = 'public, max-age=3600'
 
-/** What other programs look for at fixed addresses (RFC 8615). */
+/** Documents that programs expect at fixed addresses (RFC 8615). */
 export async function wellKnownRoutes(app: App, { config }: Context): Promise<void> {
   const { baseUrl, securityContact } = config.http
   openToAnyOrigin(app)
@@ -55,7 +53,7 @@ export async function wellKnownRoutes(app: App, { config }: Context): Promise<vo
   )
 }
 
-/** The linkset of this gateway's two interfaces. */
+/** The linkset that describes the gateway's two interfaces. */
 function apiCatalog(baseUrl: string): object {
   return {
     linkset: [

@@ -165,7 +165,6 @@ if result == 'ok' then
 end
 -- Records when the upstream was last tried. Failures that a caller may have caused do not count, so
 -- they do not delay the next probe.
--- upstream is still probed.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if to ~= from or hasNewCause then
   redis.call('HSET', key, 'since', text(now), 'cause', cause)

@@ -37,9 +37,9 @@ function endRunning(): void {
 }
 
 /**
- * Starts a server in a session of its own, so that Ctrl-C does not reach it before the service has
- * finished with it. Its log is a file, not a pipe: it goes on when we are killed. When this process
- * ends without stopping it, a watcher does.
+ * Starts a server in its own session, so that Ctrl-C does not reach it while the service still
+ * needs it. Its log is a file and not a pipe, so that it continues if this process is killed. If
+ * this process ends without stopping the server, a watcher stops it.
  */
 export async function spawnServer({
   command,
@@ -83,8 +83,8 @@ export async function spawnServer({
 }
 
 /**
- * Polls until the answer is not undefined; undefined if the time is over or `isOver` says that no
- * answer will come.
+ * Polls until the answer is not undefined. Returns undefined if the time has passed, or if `isOver`
+ * says that no answer will come.
  */
 export async function waitFor<T>(
   check: () => T | undefined | Promise<T | undefined>,
@@ -100,7 +100,7 @@ export async function waitFor<T>(
   return undefined
 }
 
-/** Sends one signal after the other until the process is gone. Gives whether it went. */
+/** Sends one signal after the other until the process has ended. Returns whether it ended. */
 export async function stopProcess(pid: number, steps: { signal: NodeJS.Signals; waitMs: number }[]): Promise<boolean> {
   for (const { signal, waitMs } of steps) {
     try {

@@ -15,26 +15,23 @@ const SECTIONS = [
 
 export type AccountSection = (typeof SECTIONS)[number][2]
 
-/** What an account page holds besides its section's data. */
+/** What an account page needs besides the data of its section. */
 export interface AccountExtras {
-  /**
-   * A page below the page of the section, by the name of its script's part and with a title of its
-   * own.
-   */
+  /** For a page below the page of a section: the name of its script's part, and its own title. */
   part?: { view: string; title: string }
-  /** JSON of the APIs that take a caller's own key. */
+  /** JSON of the APIs that accept a caller's own key. */
   apis?: string
-  /** Page of the API that a newcomer tries first. */
+  /** The page of the API that newcomers try first. */
   start?: string
   /**
-   * Whether addresses are proven by mail: only then does it mean something that an address is not.
+   * Whether addresses are proven by mail. Only then does it matter that an address is not proven.
    */
   provesAddresses?: boolean
-  /** What is the same for every account, below the section. */
+  /** Content below the section that is the same for every account. */
   below?: Html
 }
 
-/** The frame of an account page; what is in it comes from the JSON routes. */
+/** The frame of an account page. Its scripts fill it with data of the JSON routes. */
 export function accountPage(
   section: AccountSection,
   { apis = '', start = '/', provesAddresses = false, below, part }: AccountExtras = {},
@@ -56,7 +53,7 @@ ${below ?? ''}
 /**
  * The plans, and whom to ask for another plan.
  *
- * @param contact undefined if the operator names none
+ * @param contact undefined if the operator has set none
  */
 export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
@@ -69,7 +66,7 @@ function contactLink(contact: string): Html {
   return href === undefined ? html`${contact}` : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`
 }
 
-/** What a new account can do, as the operator set it; empty if nothing is held back. */
+/** What a new account may do under the operator's settings; empty if nothing is restricted. */
 const AFTER_SIGNUP: Record<SignupPolicy, string> = {
   open: '',
   verified:
@@ -78,7 +75,7 @@ const AFTER_SIGNUP: Record<SignupPolicy, string> = {
   closed: '',
 }
 
-/** In place of the form, which could not be sent with success. */
+/** Shown instead of the form, which could not succeed. */
 export function signupClosedPage(contact: string | undefined, provider: string | undefined): Html {
   return html`<div class="wrap narrow">
 <h1>Sign up</h1>
@@ -89,8 +86,8 @@ ${providerButton(provider)}
 }
 
 /**
- * Leads to the OIDC provider, if accounts sign in there.
- * @param provider its name
+ * A link to the OIDC provider, if accounts sign in there.
+ * @param provider the provider's name
  */
 function providerButton(provider: string | undefined): Html | '' {
   if (provider === undefined) return ''
@@ -98,8 +95,10 @@ function providerButton(provider: string | undefined): Html | '' {
 }
 
 /**
- * Sign-up and log-in. `provider` is the name of the OIDC provider, if accounts sign in there.
- * `start` is the page that a newcomer is led to; `mails`: whether the gateway sends mail.
+ * Sign-up and log-in.
+ * @param options.provider name of the OIDC provider, if accounts sign in there
+ * @param options.start the page to which a newcomer is led
+ * @param options.mails whether the gateway sends mail
  */
 export function credentialsPage(
   action: 'signup' | 'login',

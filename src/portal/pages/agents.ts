@@ -2,7 +2,7 @@ import { type Html, html } from '../../pages/html.ts'
 import { clientSetups } from '../assets/snippets.js'
 import { codeBlock, codeTabs } from './parts.ts'
 
-/** How an agent uses the gateway: one address and a key. */
+/** How agents use the gateway: one address and a key. */
 export function agentsPage({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   return html`<div class="wrap prose">
 <h1>For agents</h1>
@@ -49,7 +49,8 @@ ${codeBlock(
 }
 
 /**
- * What clients that run elsewhere need: they take no key and reach no address of one's own machine.
+ * Notes for clients that run elsewhere. They accept no key and cannot reach an address of the
+ * visitor's machine.
  */
 function hostedClients({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   const name = 'Claude.ai, ChatGPT and other hosted clients'

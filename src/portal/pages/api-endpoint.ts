@@ -9,7 +9,9 @@ import { type Html, html } from '../../pages/html.ts'
 import { snippets } from '../assets/snippets.js'
 import { codeTabs, withCode } from './parts.ts'
 
-/** An endpoint in two columns: parameters and response beside the code and its answer. */
+/**
+ * An endpoint in two columns: parameters and response on one side, code and answer on the other.
+ */
 export function endpointSection({
   api,
   endpoint: apiEndpoint,
@@ -71,7 +73,10 @@ function field(id: string, { name, aliases, schema, required, isBody }: ApiParam
   return html`<div class="field">${label}${help}${input(id, { name, schema, described }, value)}</div>`
 }
 
-/** Not restricted by the browser: an invalid value shows what the gateway says to it. */
+/**
+ * The browser does not check the value, so that visitors see the gateway's answer to an invalid
+ * value.
+ */
 function input(
   id: string,
   { name, schema, described }: { name: string; schema: ParameterSchema; described: Html | string },
@@ -82,7 +87,7 @@ function input(
   return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : [value].flat().join(',')}"${schema.items ? html` data-list` : ''}>`
 }
 
-/** A response of more members than this has what is deeper than its second level folded. */
+/** If a response has more members than this, members below its second level are folded. */
 const UNFOLDED_MAX = 20
 
 /** Members of `data`: name, type, meaning and an example; nested members are indented. */
@@ -114,7 +119,7 @@ function memberRow({ name, depth, type, meaning, example }: DataField): Html {
   return html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`
 }
 
-/** The members of a member in a table of their own, which opens in place. */
+/** The nested members of a member, in a table that opens in place. */
 function foldedRow({ name, depth }: DataField, members: DataField[]): Html {
   const count = members.filter((member) => member.depth === depth + 1).length
   return html`<tr class="fold"><td colspan="2" class="d${Math.min(depth, 5)}"><details><summary>${count} ${count === 1 ? 'field' : 'fields'} of <code>${name}</code></summary><table class="response" aria-label="Fields of ${name}"><tbody>${members.map(memberRow)}</tbody></table></details></td></tr>`

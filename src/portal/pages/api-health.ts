@@ -7,10 +7,10 @@ const DAY_MS = 86_400_000
 const WIDTH = 720
 const HEIGHT = 28
 
-/** Least width of a state in the strip: a change of the last minute is seen too. */
+/** Least width of a state in the strip, so that a change in the last minute is visible. */
 const NARROWEST = 4
 
-/** Most changes listed; the strip shows all. */
+/** Most changes in the list. The strip shows all. */
 const CHANGES_MAX = 8
 
 /** The last 24 hours as a strip, and the changes in words with their causes. */
@@ -41,8 +41,8 @@ ${
 }
 
 /**
- * Redis may have lost the first check. A change written down before shows that there was one, and
- * Healthy since.
+ * Redis may have lost the time of the first check. A recorded change before shows that there was a
+ * check, and that the API has been Healthy since.
  */
 function firstOkOf({ firstOkAt }: Condition, { lastChange }: HealthPast): number {
   return lastChange?.to === 'Healthy' ? Math.min(firstOkAt, Date.parse(lastChange.at)) : firstOkAt

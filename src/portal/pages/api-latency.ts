@@ -10,7 +10,7 @@ export interface LatencyOfDay {
 const WIDTH = 720
 const HEIGHT = 96
 
-/** The time that the source took over the last 24 hours; nothing if nobody called it. */
+/** A chart of the source's latency over the last 24 hours; empty if nobody called the API. */
 export function latencyOfTheDay({ median, p95 }: LatencyOfDay): Html {
   const slowest = Math.max(0, ...p95.map((ms) => ms ?? 0))
   if (slowest === 0) return html``
@@ -28,7 +28,7 @@ function rangeWords(values: number[]): string {
   return least === most ? least : `${least} to ${most}`
 }
 
-/** A step for each quarter that has a value; a gap where there is none. */
+/** A step for each quarter with a value, and a gap for each quarter without. */
 function pathOf(values: (number | null)[], most: number): string {
   const step = WIDTH / values.length
   return values

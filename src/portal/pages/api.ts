@@ -12,8 +12,8 @@ import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
 import { planTable } from './plan-table.ts'
 
 /**
- * One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response
- * and errors.
+ * The page of one API: state, terms, limits, and for each endpoint a form, code samples, the
+ * response and errors.
  */
 export function apiPage({ api, condition, past, latency }: ApiView, visit: Visit): Html {
   const { upstream, slug } = api
@@ -64,7 +64,7 @@ function secondSource({ upstream }: Api, fallback: Api): Html {
 ${termsOf(fallback.upstream)}`
 }
 
-/** What a caller has to know before calling an API that is not healthy. */
+/** What callers must know if the API is not healthy. */
 function banner(api: Api, { word, since, reason, effect }: Condition): Html {
   if (effect === '') return html``
   return html`<div class="banner ${word === 'Down' ? 'bad' : 'fair'}" role="note">
@@ -74,8 +74,8 @@ function banner(api: Api, { word, since, reason, effect }: Condition): Html {
 }
 
 /**
- * With what the forms send: under the log-in with test or live data, or with a key. To a visitor
- * without a log-in the page itself shows its recorded answers, so that they cost no call.
+ * Chooses what the forms send: test or live data with the session, or a key. For visitors without a
+ * log-in the page shows its recorded answers, which cost no call.
  */
 function credentialBar({ isLoggedIn, signup }: Visit, slug: string): Html {
   const option = (value: string, label: string) =>

@@ -1,6 +1,6 @@
 import { type Html, html, trusted } from '../../pages/html.ts'
 
-/** What is drawn for a category, as the path of a line in a square of 24. */
+/** The icon of each category, as the path of a line in a square of 24 units. */
 const PATHS: Record<string, string> = {
   animals: 'M8 13c-3 1-4 4-2 6s4 0 6 0 4 2 6 0 1-5-2-6-2-3-4-3-2 2-4 3M5 9v2M9 5v2M15 5v2M19 9v2',
   calendar: 'M5 6h14v14H5zM5 10h14M9 3v5M15 3v5M9 14h2M14 14h1M9 17h2',
@@ -22,10 +22,10 @@ const PATHS: Record<string, string> = {
   weather: 'M7 18a4 4 0 1 1 .6-7.900A5 5 0 0 1 17 11.500a3.3 3.3 0 0 1 0 6.500zM17 4v2M21 8h-2M20 4.500l-1.5 1.5',
 }
 
-/** For categories of an operator's own APIs. */
+/** The icon for categories of an operator's own APIs. */
 const ANY = 'M5 5h14v14H5zM9 9h6v6H9z'
 
-/** A picture of a category, by which the eye finds a card. Its name stands beside it. */
+/** The icon of a category, which helps to find a card. The name stands beside it. */
 export function categoryIcon(category: string): Html {
   return html`<svg class="category" viewBox="0 0 24 24" aria-hidden="true"><path d="${trusted(PATHS[category] ?? ANY)}"></path></svg>`
 }

@@ -1,9 +1,9 @@
 import { type Html, html } from '../../pages/html.ts'
 
 /**
- * The frame of the consent page; who asks for what comes from the route of the sign-in.
+ * The frame of the consent page. Its script fills in who asks for what, from the sign-in's route.
  *
- * @param takesSignups whether a visitor without an account can make one there
+ * @param takesSignups whether visitors without an account can make an account there
  * @param provider name of the OIDC provider, if accounts sign in there
  */
 export function connectPage(takesSignups: boolean, provider: string | undefined): Html {

@@ -9,7 +9,7 @@ import { CONDITIONS, type Condition } from '../condition.ts'
 import { categoryIcon } from './category-icon.ts'
 import { capitalized, codeBlock, healthBadge, planBadge } from './parts.ts'
 
-/** What a visitor filters the catalog by; it stands in the address. */
+/** The filters of the catalog. The address holds them. */
 export interface CatalogFilter {
   q: string
   category: string
@@ -22,7 +22,7 @@ export interface CatalogItem {
   condition: Condition
 }
 
-/** What this is, and the catalog: all of it is sent, and what the filter leaves out is hidden. */
+/** The introduction and the whole catalog. Cards that the filter excludes are hidden. */
 export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl, isLoggedIn, signup }: Visit): Html {
   const endpoints = items.reduce((sum, { api }) => sum + api.endpoints.size, 0)
   const ranked = rankApis(
@@ -115,7 +115,7 @@ function card({ api, condition }: CatalogItem, isHidden: boolean): Html {
 </li>`
 }
 
-/** The terms in a word each; what they say in full is on the API's page. */
+/** The terms in one or two words. The API's page has them in full. */
 function termBadges({ attribution, nonCommercial }: Api['upstream']['terms']): string[] {
   return [...(nonCommercial ? ['Non-commercial'] : []), ...(attribution === undefined ? [] : ['Attribution'])]
 }

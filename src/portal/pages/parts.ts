@@ -3,7 +3,7 @@ import { planOf } from '../../limits/plans.ts'
 import { type Html, html } from '../../pages/html.ts'
 import type { Condition } from '../condition.ts'
 
-/** An API's state in a word and a colour; the score is in its tooltip. */
+/** An API's state as a word and a colour. The tooltip has the score. */
 export function healthBadge({ word, score }: Condition): Html {
   const style = word.toLowerCase().replaceAll(' ', '-')
   return html`<span class="badge health ${style}"${score === undefined ? '' : html` title="Health score ${score} of 100"`}>${word}</span>`
@@ -17,23 +17,23 @@ export function planBadge({ tierRequired }: { tierRequired: Tier }): Html {
 /** A name with a capital letter, `Weather`. */
 export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
 
-/** A sentence in which what stands between backticks is code. */
+/** A sentence; text between backticks becomes code. */
 export function withCode(sentence: string): Html {
   return html`${sentence.split('`').map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}`
 }
 
-/** A moment for people, in UTC; scripts put it into the visitor's own time zone. */
+/** A time in UTC. Scripts replace it by the visitor's time zone. */
 export function moment(at: number | string): Html {
   const iso = new Date(at).toISOString()
   return html`<time datetime="${iso}" data-moment>${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 }
 
-/** A block of code that is copied with one click. */
+/** A block of code with a button that copies it. */
 export function codeBlock(code: string, label: string): Html {
   return html`<div class="code"><pre tabindex="0" aria-label="${label}"><code>${code}</code></pre><button type="button" class="copy" data-copy>Copy<span class="sr"> ${label}</span></button></div>`
 }
 
-/** The same call in several languages, one shown at a time. Without scripts all are shown. */
+/** The same call in several languages, in tabs. Without scripts all are shown. */
 export function codeTabs(id: string, codes: Record<string, string>): Html {
   const names = Object.keys(codes)
   return html`<div class="tabs" data-tabs>

@@ -3,24 +3,26 @@ import type { GatewayError } from '../../errors.ts'
 import { span } from '../../fleet/words.js'
 import { type Html, html } from '../../pages/html.ts'
 
-/** The address that failed, and what comes near it. */
+/** The failed address, and similar addresses. */
 export interface Wanted {
   method: string
   path: string
   /** Words of the address, for the search field. */
   sought: string
   nearest: Api[]
-  /** Whether the address belongs to the documentation. A search for APIs finds nothing there. */
+  /**
+   * Whether the address belongs to the documentation. Then a search for APIs would find nothing.
+   */
   isOfDocs: boolean
 }
 
-/** Where a person has another mail sent, by the page to which the link of the mail led. */
+/** Where a person can request another mail, by the page to which the link in the mail led. */
 const OTHER_LINKS: Record<string, Html> = {
   '/reset': html`<a href="/forgot">Have another link mailed</a>`,
   '/verify': html`<a href="/account/settings">Log in, and have the mail sent again</a>`,
 }
 
-/** A wrong address or a failure, with ways on. */
+/** The page for a wrong address or a failure, with links to go on. */
 export function problemPage(error: GatewayError, wanted: Wanted): Html {
   const otherLink = error.status < 402 ? OTHER_LINKS[wanted.path] : undefined
   if (otherLink) {

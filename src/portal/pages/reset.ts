@@ -1,6 +1,6 @@
 import { type Html, html } from '../../pages/html.ts'
 
-/** Asks for the address that the link to a new password goes to. */
+/** The form that asks for the address to which the link to a new password is sent. */
 export function forgotPage(): Html {
   return html`<div class="wrap narrow">
 <h1>Forgot your password?</h1>
@@ -11,7 +11,7 @@ export function forgotPage(): Html {
 </div>`
 }
 
-/** The same whether there is such an account or not. */
+/** The text does not depend on whether there is such an account. */
 export function linkOnItsWayPage(minutes: number): Html {
   return html`<div class="wrap narrow">
 <h1>Look at your mail</h1>
@@ -21,7 +21,7 @@ export function linkOnItsWayPage(minutes: number): Html {
 
 /**
  * The form that uses the link.
- * @param failure what was wrong with the password before
+ * @param failure why the last password was refused
  */
 export function resetPage(token: string, failure = ''): Html {
   return html`<div class="wrap narrow">

@@ -1,8 +1,8 @@
 import { type Html, html } from '../../pages/html.ts'
 
 /**
- * Leads a person who comes back from the provider on. A redirect would belong to the provider's
- * page, for which no browser sends the cookie of the session.
+ * A page that leads a person on after the provider's sign-in. A redirect would count as a
+ * navigation from the provider's site, for which browsers do not send the session's cookie.
  */
 export function refreshTo(next: string): Html {
   return html`<meta http-equiv="refresh" content="0;url=${next}">`
@@ -19,15 +19,17 @@ export interface ClaimWords {
   email: string
   /** Name of the provider. */
   provider: string
-  /** What the forms send back. */
+  /** The sealed claim that the forms send back. */
   sealed: string
   hasPassword: boolean
   mayStartAnew: boolean
-  /** What was wrong with the password before. */
+  /** Why the last password was refused. */
   failure?: string
 }
 
-/** An account has the address of a person who signed in, and is not theirs without more. */
+/**
+ * The page for a person whose address belongs to an account that is not yet proven to be theirs.
+ */
 export function claimPage({ email, provider, sealed, hasPassword, mayStartAnew, failure = '' }: ClaimWords): Html {
   const why = mayStartAnew
     ? html`An account with the address <strong>${email}</strong> exists, and nobody has verified this address. So the account may be yours, or somebody else made it.`

@@ -1,6 +1,9 @@
 import { type Html, html } from '../../pages/html.ts'
 
-/** Asks a person to confirm the address, because programs open each link of a mail. */
+/**
+ * Asks a person to confirm the address. A click is needed, because programs open each link of a
+ * mail.
+ */
 export function verifyPage(token: string): Html {
   return html`<div class="wrap narrow">
 <h1>Verify your email address</h1>
