@@ -7,6 +7,7 @@ import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
+import { fallbackFor } from '../catalog/fallback.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -56,7 +57,8 @@ export interface Queueing {
  * Decides how a call is queued. A synchronous call joins no wait queue if its answer is stored or
  * on its way. If the cap has room, a call whose request may be sent twice joins no wait queue
  * either. If the breaker is open or the permit would be late, the call is refused, unless a stored
- * answer or items fetched ahead can answer it.
+ * answer or items fetched ahead can answer it, or a fallback source while the source limits the
+ * gateway.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
  */
@@ -94,6 +96,7 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
       return { etaMs: 0, ofJob: { cacheOnly: { reason, retryAfterMs } }, mustNotRepeat, answerKey }
     }
     if (!job.isAsync && (await isPooled(deps, call))) return withoutTicket
+    if (joinedOrRefused.reason === 'closed' && mayFallBack(deps, call)) return withoutTicket
     const { code, ...details } = refusalOf(joinedOrRefused)
     throw new GatewayError(code, {
       ...details,
@@ -111,6 +114,14 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
 async function isStored({ cache }: ForecastDeps, keys: CacheKeys | undefined, job: CallJob): Promise<boolean> {
   const stored = keys && (await cache.get(keys.answer))
   return stored !== undefined && isUsableWithoutUpstream(stored, job.limitsAcquiredAt)
+}
+
+/**
+ * Whether the worker can try the fallback source while the cap of the first source is closed.
+ */
+function mayFallBack({ health }: ForecastDeps, { api, job }: ForecastCall): boolean {
+  const fallback = fallbackFor(api, job)
+  return fallback !== undefined && !health.breakerWaitMsOfUpstream(fallback.source.slug)
 }
 
 /** Whether items fetched ahead answer the call, so that it needs no permit. */

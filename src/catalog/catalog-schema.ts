@@ -203,7 +203,9 @@ export const ApiDetail = Type.Object({
     Type.Object(
       {
         name: Type.String({ description: 'Host of its website' }),
-        answering: Type.Boolean({ description: 'Whether it answers calls now, because the source of the API is down' }),
+        answering: Type.Boolean({
+          description: 'Whether it answers calls now, because the source of the API is down or limits the gateway',
+        }),
         terms: TermsAnswer,
       },
       { description: 'A second source, which answers when the source of the API fails; null: there is none' },

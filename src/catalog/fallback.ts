@@ -2,6 +2,8 @@
  * Fallback sources, which answer if the source of an API fails. Each has its own name, caps, health
  * score and breaker.
  */
+import type { Api } from './catalog.ts'
+import type { Endpoint } from './endpoint.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Suffix that makes the name of a fallback source from the slug of its API. No slug has a dot. */
@@ -32,6 +34,18 @@ export function sourcesOf<Source extends { fallback: Source | undefined }>(
   catalog: ReadonlyMap<string, Source>,
 ): Source[] {
   return [...catalog.values()].flatMap((api) => (api.fallback ? [api, api.fallback] : [api]))
+}
+
+/**
+ * The fallback source that may answer a call, and its endpoint. A raw answer has the form of the
+ * first source, and undeclared parameters are meant for it.
+ */
+export function fallbackFor(
+  { fallback }: Api,
+  { endpoint, raw, extra }: { endpoint: string; raw: boolean; extra: readonly unknown[] },
+): { source: Api; endpoint: Endpoint } | undefined {
+  const found = raw || extra.length > 0 ? undefined : fallback?.endpoints.get(endpoint)
+  return fallback && found && { source: fallback, endpoint: found.declaration }
 }
 
 /** The name of a source for people: the host of its website. */

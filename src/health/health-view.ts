@@ -78,7 +78,7 @@ export interface HealthView {
   halfOpenAt: number | undefined
   /** Whether a half-open attempt is running. */
   isSlotTaken: boolean
-  /** Set if the source is down and a fallback source answers. */
+  /** Set if the source is down or limits the gateway, and a fallback source answers. */
   isServedByFallback?: true
 }
 
@@ -120,10 +120,14 @@ function readLastFailure(hash: Record<string, string>): LastFailure | undefined 
   return failedPath === '' ? failure : { ...failure, endpoint: failedPath }
 }
 
-/** The health of an API whose source is down, while a fallback source answers. */
+/**
+ * The health of an API whose source is down, or limits the gateway, while a fallback source answers
+ * its callers.
+ */
 export function servedByFallback(view: HealthView): HealthView {
-  const score = clampToBand(view.unclampedScore, 'Degraded')
-  return { ...view, status: 'Degraded', score, isOpen: false, isServedByFallback: true }
+  const status = view.status === 'Down' ? 'Degraded' : view.status
+  const score = clampToBand(view.unclampedScore, status)
+  return { ...view, status, score, isOpen: false, limitedUntil: undefined, isServedByFallback: true }
 }
 
 /**

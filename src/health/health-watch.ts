@@ -125,12 +125,12 @@ export class HealthCache {
   }
 
   /**
-   * Health of an API as its callers find it. If its source is down and a fallback source is not,
-   * this is the health with the fallback.
+   * Health of an API as its callers find it. If its source is down or limits the gateway, and a
+   * fallback source is not down, this is the health with the fallback.
    */
   of(slug: string): HealthView {
     const view = this.ofUpstream(slug)
-    if (view.status !== 'Down') return view
+    if (view.status !== 'Down' && view.limitedUntil === undefined) return view
     const fallback = this.#fallbacks.get(slug)
     return fallback === undefined || this.ofUpstream(fallback).status === 'Down' ? view : servedByFallback(view)
   }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, afterEach, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { channels, upstreamKeys } from '../../src/redis/keys.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { capKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { modernMessage } from '../support/mcp-client.ts'
@@ -179,6 +180,24 @@ describe('a fallback source', () => {
     const answer = await define('hanging')
     assert.equal(answer.status, 200, answer.text)
     assert.ok(performance.now() - startedAt < 9_000)
+  })
+
+  it('a fallback source answers for as long as the first limits the gateway, and the catalog says so', async () => {
+    const limit = { 'retry-after': '60' }
+    upstream.play(FIRST, (_arrival, response) => void response.writeHead(429, limit).end('{}'))
+    const arrived = countOf(FIRST)
+    for (const word of ['limited', 'closed', 'shut']) {
+      const answer = await define(word)
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(source(answer.headers.get('link')), 'freedictionaryapi.com')
+    }
+    assert.equal(countOf(FIRST) - arrived, 1)
+    await until(async () => (await detail()).fallback.answering)
+    assert.equal((await detail()).health.meanwhile, null)
+    const raw = await define('rawlimited', { accept: 'application/vnd.upstream+json' })
+    assert.equal(raw.body.error.code, 'UPSTREAM_RATE_LIMITED')
+    // The next test has an open cap.
+    await redis.hdel(capKeys.of('dictionary', SHARED_BUCKET, 'state'), 'closed')
   })
 
   it("a fallback source's cap is exact, whatever the first one fails", async () => {

@@ -1,3 +1,4 @@
+import { fallbackFor } from '../../src/catalog/fallback.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { callUpstream, type UpstreamCall } from './call-upstream.ts'
@@ -8,17 +9,16 @@ import type { UpstreamDeps } from './upstream-deps.ts'
 const FALLBACK_MS_MIN = 500
 
 /**
- * Sends a call to the source of its API. When that source fails or its breaker is open, the call
- * goes to the fallback source, within what is left of the call's time. An attempt at the
- * first source takes at most half of the time, and is not repeated, because the
- * request to the fallback source is the repeat; the wait for its permit is not shortened.
+ * Sends a call to the source of its API. When that source fails, limits the gateway, or its breaker
+ * is open, the call goes to the fallback source, within what is left of the call's time. An attempt
+ * at the first source takes at most half of the time, and is not repeated, because the request to
+ * the fallback source is the repeat; the wait for its permit is not shortened.
  */
 export async function callWithFallback(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { call, remainingMs } = upstreamCall
-  const source = upstreamCall.api.fallback
-  const endpoint = source?.endpoints.get(call.endpoint)?.declaration
-  // A raw answer has the form of the first source, and undeclared parameters are meant for it.
-  if (!source || !endpoint || call.raw || call.extra.length > 0) return callUpstream(deps, upstreamCall)
+  const fallback = fallbackFor(upstreamCall.api, call)
+  if (!fallback) return callUpstream(deps, upstreamCall)
+  const { source, endpoint } = fallback
   const attemptTimeoutMsMax = Math.min(deps.attemptTimeoutMsMax, Math.ceil(remainingMs() / 2))
   const first = await callUpstream({ ...deps, attemptTimeoutMsMax }, { ...upstreamCall, isNotRepeated: true })
   if (!isFailure(first) || !hasSourceFailed(first) || remainingMs() < FALLBACK_MS_MIN) return first
