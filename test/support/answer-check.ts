@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
+import { LRUCache } from 'lru-cache'
 
 /** One answer as it arrived, and the request that it answers. */
 export interface CheckedAnswer {
@@ -55,14 +57,17 @@ const REFUSAL = {
   CallError: { $ref: '#/components/schemas/CallError' },
 }
 
-/** By gateway: files that share a process have several. */
-const described = new Map<string, Promise<Described>>()
+/** Documents that a process keeps. Files that share a process start a gateway each. */
+const KEPT_MAX = 5
+
+/** By the address of the first node of a gateway. */
+const described = new LRUCache<string, Promise<Described>>({ max: KEPT_MAX })
 
 /**
- * By text without the public address: most gateways have the same document, and its schemas are
- * compiled once.
+ * By the hash of the text without the public address: most gateways have the same document, and its
+ * schemas are compiled once.
  */
-const documents = new Map<string, Described>()
+const documents = new LRUCache<string, Described>({ max: KEPT_MAX })
 
 /**
  * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error
@@ -203,7 +208,7 @@ async function loadDocument(node: string): Promise<Described> {
   const headers = { 'x-forwarded-proto': 'https', 'accept-encoding': 'identity' }
   const text = await (await fetch(`${node}/openapi.json`, { headers })).text()
   const [, address = ''] = /"servers":\[\{"url":"([^"]+)"/.exec(text) ?? []
-  const key = text.replaceAll(address, '')
+  const key = hash('sha256', text.replaceAll(address, ''))
   const known = documents.get(key)
   if (known) return known
   const { paths, components }: OpenApiDocument = JSON.parse(text)

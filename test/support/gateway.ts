@@ -235,7 +235,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const running = children.filter((child) => child.exitCode === null && child.signalCode === null)
       const ends = running.map((child) => once(child, 'exit'))
       for (const child of running) child.kill('SIGKILL')
-      await Promise.all([...ends, ...locals.map(({ stop }) => stop())])
+      // node:test keeps each test, and by its functions this gateway, until the process ends. What
+      // the gateway has stopped must not stay with them.
+      gateway.apps.clear()
+      await Promise.all([...ends, ...locals.splice(0).map(({ stop }) => stop())])
       await own?.stop()
     },
   }
