@@ -25,16 +25,14 @@ export class SpareRoom {
   /**
    * Takes room for one request.
    *
-   * @returns how to give it back when the call ends; undefined for a call that needs a ticket
+   * @returns what gives it back, for the end of the call; undefined for a call that needs a ticket
    */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)
     if (!room || room.taken >= room.requests || performance.now() > room.until) return undefined
     room.taken += 1
-    let isTaken = true
     return () => {
-      if (isTaken) room.taken -= 1
-      isTaken = false
+      room.taken -= 1
     }
   }
 

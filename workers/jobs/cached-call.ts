@@ -125,8 +125,6 @@ class StoredMeanwhileError extends Error {
  */
 async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
   const { call, progress, signal, remainingMs } = upstreamCall
-  // If this call leads and must wait, identical calls take no places in the queue.
-  const leading = { ...upstreamCall, coalescedKey: keys.coalesced }
   const subscriber = {
     member: memberOf(call),
     deadline: call.deadline,
@@ -137,7 +135,7 @@ async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: 
   let refusals = 0
   while (true) {
     const shared = await deps.coalescer.join(keys, subscriber, (request, mayBeStored) =>
-      fetchAnswer(deps, leading, { keys, request, mayBeStored }),
+      fetchAnswer(deps, upstreamCall, { keys, request, mayBeStored }),
     )
     const { isCollapsed, outcome } = shared
     if (!isCollapsed || !isOfOneCall(outcome)) return shared
@@ -182,7 +180,8 @@ async function fetchAnswer(
   const { progress, signal } = request
   const callSource = upstreamCall.api.fallback ? callWithFallback : callUpstream
   const remainingMs = (): number => request.deadline - clock.now()
-  const ofRequest = { progress, signal, remainingMs, ensureNeeded }
+  // If this call must wait, identical calls find it in the queue, and take no places of their own.
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded, coalescedKey: keys.coalesced }
   try {
     if (mayBeStored) await ensureNotStored()
     const outcome = await callSource(deps, { ...upstreamCall, ...ofRequest })
