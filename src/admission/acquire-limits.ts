@@ -24,29 +24,30 @@ export interface LimitDeps {
   health: { now: () => number }
   accountLimits: AccountLimits
   callEnds: Pick<CallEndBatcher, 'flush' | 'compensate'>
-  /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
+  /**
+   * Shares concurrent reads of a month's usage in Postgres, which are needed if Redis has no count.
+   */
   monthLoads: SingleFlight<number>
   /** Undefined if nothing is mailed. */
   monthNotices: Pick<MonthNotices, 'note'> | undefined
 }
 
-/**
- * How long after its call's deadline a lease ends by itself, if the node has died, milliseconds.
- */
+/** How long after its call's deadline a lease expires if its node has died, milliseconds. */
 export const LEASE_GRACE_MS = 10_000
 
 /**
  * Takes the limits of one call of an account.
  *
- * @returns STALE for rights that have changed
- * @throws what the limits refuse with, and what Redis and Postgres throw
+ * @returns STALE if the rights have changed
+ * @throws the refusal of the limits, and what Redis and Postgres throw
  */
 export async function acquireLimits(
   deps: LimitDeps,
   principal: Principal,
   { callId, timeoutMs }: { callId: string; timeoutMs: number },
 ): Promise<LimitState | typeof STALE> {
-  // A sequential caller must not find its previous call in flight: pending ends are sent first.
+  // Pending ends are sent first, so that a sequential caller does not find its previous call in
+  // flight.
   deps.callEnds.flush(principal)
   const query = { ...limitQuery(deps, principal, timeoutMs), callId }
   const limits = await orCompensate(deps, { principal, callIds: [callId] }, deps.accountLimits.acquire(query))
@@ -54,7 +55,7 @@ export async function acquireLimits(
   return limits
 }
 
-/** As `acquireLimits`, for the calls of a batch in one step: for all of them, or for what fits. */
+/** As `acquireLimits`, for the calls of a batch in one step: either all, or as many as fit. */
 export async function acquireBatchLimits(
   deps: LimitDeps,
   principal: Principal,
@@ -67,7 +68,7 @@ export async function acquireBatchLimits(
   return grant
 }
 
-/** Gives back what Redis may have given without an acknowledgement. */
+/** Gives back units that Redis may have given without an acknowledgement. */
 async function orCompensate<T>(
   { callEnds, health }: LimitDeps,
   { principal, callIds }: { principal: Principal; callIds: string[] },
@@ -82,8 +83,8 @@ async function orCompensate<T>(
 }
 
 /**
- * What the limit script needs to know of an account. `timeoutMs` is the time-out of the call, which
- * the call's lease outlasts; 0 for a reading, which takes no lease.
+ * The values that the limit script needs about an account. `timeoutMs` is the time-out of the call,
+ * so that the call's lease lasts longer; 0 for a reading, which takes no lease.
  */
 export function limitQuery(
   { config, db, monthLoads }: Pick<LimitDeps, 'config' | 'db' | 'monthLoads'>,
@@ -100,7 +101,7 @@ export function limitQuery(
     tier,
     plan: config.plans[planOf(tier)],
     leaseMs: timeoutMs + LEASE_GRACE_MS,
-    // Fails closed: without Redis' count and without the ledger nobody knows what is left.
+    // Fails closed: without Redis' count and without the ledger, it is unknown what is left.
     loadMonthUsed: (month) => load(month),
     loadCredentialUsed: allowance && ((month) => load(month, allowance.id)),
   }

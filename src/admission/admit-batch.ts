@@ -18,7 +18,7 @@ export interface BatchItem {
   parameters?: Record<string, unknown>
 }
 
-/** One call for all items that are the same. */
+/** Identical items of a batch share one call. */
 export interface BatchUnit {
   job: CallJob
   checked: CheckedTarget
@@ -27,10 +27,10 @@ export interface BatchUnit {
 
 export interface AdmittedBatch {
   principal: Principal
-  /** By the index of their item; they cost nothing. */
+  /** Refused items by index. They cost nothing. */
   refused: Map<number, GatewayError>
   units: BatchUnit[]
-  /** Undefined if no item is called. */
+  /** Undefined if no item leads to a call. */
   grant: BatchGrant | undefined
   preference: Preference
   timeoutMs: number
@@ -39,18 +39,19 @@ export interface AdmittedBatch {
 
 export interface BatchOptions {
   items: BatchItem[]
-  /** Whether all calls must fit into the limits, or as many as do. */
+  /** Whether all calls must fit into the limits, or as many as fit are made. */
   take: 'all' | 'fit'
 }
 
 /**
- * Calls of a batch that are not made give their units back by their entries of the last minute.
- * Milliseconds.
+ * How long a batch may run so that its calls can still give units back: their entries of the last
+ * minute must exist. Milliseconds.
  */
 const BATCH_MS_MAX = 55_000
 
 /**
- * As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing.
+ * As `admitCall`, for many calls. The limits of all calls are taken in one atomic step. A refused
+ * batch costs nothing.
  *
  * @throws GatewayError
  */
@@ -121,7 +122,7 @@ function checkItems(
       const checked = checkBatchCall(target, parameters, { request, principal })
       requireServed({ lanes }, target.api)
       const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-      // Two equal writes are two.
+      // Two identical writes are two calls.
       const isShared = (target.endpoint.declaration.effect ?? 'read') === 'read'
       const identity = JSON.stringify([api, target.endpoint.path, sorted, checked.extra, isShared ? '' : index])
       const known = targets.get(identity)

@@ -28,7 +28,7 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDe
   config: AuthenticationDeps['config']
   db: AuthenticationDeps['db']
   redis: AuthenticationDeps['redis']
-  /** Its `now` is Redis' clock. */
+  /** Its `now` is the time of Redis. */
   health: AuthenticationDeps['health'] & ForecastDeps['health']
   catalog: Catalog
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
@@ -43,35 +43,35 @@ export interface Admitted {
   preference: Preference
 }
 
-/** The part of a call's arrival that its job keeps. */
+/** The part of a call's arrival that is stored in its job. */
 export type JobArrival = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
-/** A call that is refused, and what admission knew of it by then. */
+/** A refused call, and what admission knew about it. */
 export interface Refused {
-  /** A GatewayError, or what a dependency threw. */
+  /** A GatewayError, or an error of a dependency. */
   refusal: unknown
-  /** Undefined if the credential was refused; then the call has no id either. */
+  /** Undefined if the credential was refused. The call then has no id either. */
   principal?: Principal
   callId?: string
-  /** What the account has left; undefined if its limits were not looked at. */
+  /** What the account has left; undefined if its limits were not checked. */
   limits?: LimitState
   /**
-   * The call took units before it was refused: the caller of `admitCall` must end the call, which
-   * gives them back.
+   * Set if the call took units before it was refused. The caller of `admitCall` must end the call,
+   * which gives them back.
    */
   taken?: Pick<CallJob, 'id' | 'limitsAcquiredAt'>
 }
 
-/** Longest an asynchronous call may take, milliseconds. */
+/** Longest duration of an asynchronous call, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
 const STALE_TRIES_MAX = 6
 
 /**
- * Changes of an account may follow one another, for example when a provider key is saved, checked
- * and used. Milliseconds.
+ * For how long STALE is retried, milliseconds. Several changes of an account may follow one
+ * another, for example when a provider key is saved, checked and used.
  */
 const STALE_PAUSE_MS = 20
 
@@ -102,7 +102,7 @@ export async function admitCall(
 }
 
 /**
- * Who makes a call, which needs no round trip if the credential is known.
+ * Finds out who makes a call. It needs no round trip if the credential is cached.
  * @throws GatewayError
  */
 export async function identifyCaller(
@@ -118,7 +118,7 @@ export async function identifyCaller(
 }
 
 /**
- * Forgets a stale principal and pauses.
+ * Forgets a stale principal, and pauses before the next try.
  * @returns false after the last try
  */
 export async function prepareRetry(
@@ -136,7 +136,7 @@ export async function prepareRetry(
  * Admits a call whose caller is known.
  *
  * @returns STALE if the account changed since its principal was looked up
- * @throws what the limits of the account refuse with, and what a dependency throws
+ * @throws the refusal of the account's limits, and what a dependency throws
  */
 async function admit(
   deps: AdmissionDeps,
@@ -148,7 +148,7 @@ async function admit(
   try {
     checked = checkCall(deps, request, principal)
   } catch (refusal) {
-    // The check may have refused the call by rights that the account no longer has.
+    // The check may have refused the call because of rights that have changed since.
     const limits = await readLimitsUnlessStale(deps, principal)
     return limits === STALE ? STALE : { principal, callId, refusal, ...(limits && { limits }) }
   }
@@ -168,21 +168,21 @@ async function admit(
 }
 
 /**
- * Reads what the account has left, or STALE if its rights changed after the look-up that led to the
- * refusal. One round trip.
+ * Reads what the account has left with one round trip. Returns STALE if its rights have changed
+ * since the look-up that led to the refusal.
  */
 async function readLimitsUnlessStale(
   deps: AdmissionDeps,
   principal: Principal,
 ): Promise<LimitState | undefined | typeof STALE> {
   return await deps.accountLimits.read(limitQuery(deps, principal, 0)).catch(async () => {
-    // If Redis has no count of the month, it comes from Postgres, which may be away. Only the
-    // headers need the count.
+    // If Redis has no count of the month, it comes from Postgres, which may be away. Then the
+    // headers are left out.
     return (await isUpToDate(deps, principal)) ? undefined : STALE
   })
 }
 
-/** `now` is Redis' clock. */
+/** `now` is the time of Redis. */
 export function createJob(
   { replies, config }: Pick<AdmissionDeps, 'replies' | 'config'>,
   call: {

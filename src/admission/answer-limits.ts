@@ -7,7 +7,10 @@ import { type LimitDeps, limitQuery } from './acquire-limits.ts'
 import type { Principal } from './authenticate.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 
-/** Longest an answer waits for its headers, milliseconds. Fails open: without headers. */
+/**
+ * Longest wait of an answer for its headers, milliseconds. Fails open: the answer is sent without
+ * them.
+ */
 const READ_MS_MAX = 250
 
 export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | 'allowance'> {
@@ -15,8 +18,8 @@ export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | '
 }
 
 /**
- * Adds what the account has left to every answer of a scope, refusals included. The requests take
- * no unit; the reading costs a round trip.
+ * Adds headers with the account's remaining allowance to every answer of a scope, including
+ * refusals. The requests take no unit. Reading costs a round trip.
  * @param accountOf undefined if the credential was refused
  */
 export function answerLimits(
@@ -34,7 +37,7 @@ export function answerLimits(
 }
 
 /**
- * What an account has left, under whatever rights it has now.
+ * What an account has left, under its present rights.
  *
  * @throws what Redis and Postgres throw
  */

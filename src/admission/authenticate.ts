@@ -16,38 +16,38 @@ export interface Principal {
   tier: Tier
   mode: 'live' | 'test'
   /**
-   * Id of the API key, or of the connection of an application, under which usage is counted.
-   * Undefined for a session.
+   * Id of the API key, or of an application's connection, under which usage is counted. Undefined
+   * for a session.
    */
   keyId: string | undefined
-  /** A team's key sees its own calls and nothing else of the account. */
+  /** Whether it is a team's key, which sees only its own calls and nothing else of the account. */
   isTeamKey: boolean
-  /** Whether it may call endpoints that change something. Absent: it may only read. */
+  /** Whether it may call endpoints that change something. Absent: no. */
   mayWrite?: boolean
-  /** By slug of their API. */
+  /** Provider keys by slug of the API. */
   providerKeys: Map<string, ProviderKeyState>
-  /** Milliseconds since the epoch. */
+  /** Expiry, milliseconds since the epoch. */
   expiresAt: number
-  /** The application that calls by an access token. */
+  /** The application, if it calls with an access token. */
   connection?: { id: string; resource: string }
   /**
-   * What the owner of the key or the connection allows it; absent for a session, and if nothing
-   * narrows it.
+   * The owner's restrictions of the key or the connection; absent for a session, and if there are
+   * none.
    */
   allowance?: Allowance | undefined
-  /** Version of the account's rights at the look-up; compared on every call. */
+  /** Version of the account's rights at the look-up. It is compared on every call. */
   version: string
-  /** The account shares scarce upstreams with others of this group, see `shareGroupOf`. */
+  /** The group with which the account shares scarce upstreams, see `shareGroupOf`. */
   shareGroup: string
-  /** What the sign-up policy still requires for live calls. */
+  /** What the sign-up policy still requires before live calls. */
   missingForLiveCalls: 'verification' | 'approval' | undefined
 }
 
-/** What an owner allows a key or a connection. */
+/** The owner's restrictions of a key or a connection. */
 export interface Allowance extends CredentialLimits {
-  /** Slugs it may call; null: all. */
+  /** Slugs of the APIs that it may call; null: all. */
   apis: readonly string[] | null
-  /** Where it may be used; null: everywhere. */
+  /** Networks from which it may be used; null: everywhere. */
   addresses: AddressList | null
 }
 
@@ -71,7 +71,10 @@ export async function authenticateCall(deps: AuthenticationDeps, request: Caller
   })
 }
 
-/** For requests that acquire no limits: nothing else finds out that their principal is stale. */
+/**
+ * Authenticates requests that take no limits. Their session is always looked up, because nothing
+ * else would notice that a cached principal is stale.
+ */
 export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
   if (await isUpToDate(deps, principal)) return principal
@@ -80,7 +83,7 @@ export async function authenticateNow(deps: AuthenticationDeps, request: CallerR
 }
 
 export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }: Principal): Promise<boolean> {
-  // Fails closed, as every call does without Redis.
+  // Fails closed, like every call without Redis.
   return isCurrentVersion(redis, accountId, version)
 }
 
@@ -96,10 +99,10 @@ export function forgetPrincipal(
 export interface SentCredential {
   kind: 'key' | 'session' | 'token'
   secret: string
-  /** Key of the credential in caches; test calls with the same credential have another key. */
+  /** Key of the credential in caches. Test calls with the same credential have another key. */
   cacheKey: string
   /**
-   * Whether its caller asks for a test call. Any credential may make test calls, and a test key may
+   * Whether the caller requests a test call. Any credential may make test calls; a test key may
    * make only test calls.
    */
   wantsTest: boolean

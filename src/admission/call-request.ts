@@ -10,7 +10,7 @@ import { invalidParameter } from './undeclared-parameters.ts'
 
 /** How a call is written in its HTTP request: path, query, body and headers. */
 
-/** Text with nothing to decode, neither in a path nor in a form. */
+/** A text in which a path or form has nothing to decode. */
 const LITERAL = /^[\w.~,:/=-]*$/
 
 export function decodeSegment(segment: string): string {
@@ -19,7 +19,7 @@ export function decodeSegment(segment: string): string {
     const decoded = decodeURIComponent(segment)
     if (isWellFormed(decoded)) return decoded
   } catch {
-    // Refused below, like text that no name can hold.
+    // It is refused below, like a text that cannot be a name.
   }
   throw new GatewayError('INVALID_ENCODING')
 }
@@ -36,7 +36,7 @@ export function readScenario(
   principal: Pick<Principal, 'mode'>,
 ): string | undefined {
   const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
-  // A misspelled mode would make a live call, which is charged.
+  // A misspelt mode must not make a live call, which is charged.
   if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
   if (scenario === undefined || principal.mode !== 'test') return undefined
   if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
@@ -54,12 +54,12 @@ export function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
   if (form === 'raw') return true
-  // Few callers name the type, and ranking all that a header names takes longer.
+  // Few callers name the type, and ranking the whole header takes longer than this check.
   return UPSTREAM_TYPE.test(headers.accept ?? '') && asksFor(headers.accept, 'application/vnd.upstream+json')
 }
 
 /**
- * In order, decoded once as a form (`+` is a blank).
+ * The query's pairs in order, decoded once as a form (`+` is a blank).
  * @throws GatewayError INVALID_ENCODING
  */
 export function queryParameters(query: string): GivenParameter[] {
@@ -75,8 +75,8 @@ export function queryParameters(query: string): GivenParameter[] {
 }
 
 /**
- * A parameter that is null counts as absent. A number that JavaScript writes in another way than
- * its sender, such as `1.10`, is read as text, as in a query.
+ * The members of a body. A null parameter counts as absent. If JavaScript would write a number
+ * differently from its sender, such as `1.10`, the number is read as text, as in a query.
  *
  * @throws GatewayError VALIDATION_ERROR
  */
@@ -114,20 +114,20 @@ export function readBody({ headers, body }: FastifyRequest): unknown {
 
 export interface Preference {
   /**
-   * Milliseconds after which a call's answer is 202, or that calls of a batch may take; undefined:
-   * wait for the result.
+   * Milliseconds after which a call is answered with 202, or after which the calls of a batch end.
+   * Undefined: wait for the result.
    */
   waitMs: number | undefined
-  /** For `Preference-Applied`. */
+  /** The value of `Preference-Applied`. */
   applied: string | undefined
 }
 
-/** Longer numbers are no waits. */
+/** A longer number is not a valid wait. */
 const WAIT_DIGITS_MAX = 9
 
 /**
- * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are
- * ignored. `waitMsMax` bounds the wait.
+ * Reads `Prefer` (RFC 7240): `respond-async` means 202 at once, `wait=5` after 5 seconds. Other
+ * preferences are ignored. `waitMsMax` limits the wait.
  */
 export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
   if (headers.prefer === undefined) return NONE

@@ -73,7 +73,7 @@ export function checkCall(
 }
 
 export interface ServedDeps {
-  /** Which workers are alive. */
+  /** Knows which workers are alive. */
   lanes: Pick<LaneDirectory, 'isServed'>
 }
 
@@ -93,11 +93,11 @@ export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
   })
 }
 
-/** Workers are restarted by then, milliseconds. */
+/** Retry-After, milliseconds. Workers have restarted by then. */
 const NOT_SERVED_RETRY_MS = 10_000
 
 /**
- * The scenario is the only header of the request that counts.
+ * Reads the scenario. It is the only header that this function uses.
  * @throws GatewayError
  */
 export function checkBatchCall(
@@ -124,7 +124,7 @@ export function findApi(catalog: Catalog, slug: string): Api {
 }
 
 /**
- * @param name has no slash at its start; undefined for a path that names no endpoint
+ * @param name the endpoint without a slash at its start; undefined if the path names no endpoint
  * @throws GatewayError ENDPOINT_NOT_FOUND
  */
 export function findEndpoint(api: Api, name: string | undefined): CallTarget {

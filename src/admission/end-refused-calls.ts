@@ -15,12 +15,12 @@ import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {
   callEnds: Pick<CallEndBatcher, 'end'>
-  /** Redis' clock, which decides the day that usage counts for. */
+  /** The time of Redis, which decides for which day usage counts. */
   health: Pick<HealthCache, 'now'>
 }
 
 /**
- * A call that is refused. `taken`: the limits that it took, and when, Redis' clock; absent if it
+ * A refused call. `taken`: the units that it took, and when, in the time of Redis; absent if it
  * took none.
  */
 export interface RefusedCall {
@@ -41,7 +41,7 @@ export function endRefusedCall(
   const { accountId, keyId, mode } = principal
   const credentialId = countedCredential(principal)
   const key = { ...(keyId === undefined ? {} : { keyId }), ...(credentialId === undefined ? {} : { credentialId }) }
-  // A call that took no units counts for the day on which it was refused.
+  // A call without units counts for the day of its refusal.
   const limitsAcquiredAt = taken?.limitsAcquiredAt ?? health.now()
   return callEnds.end(
     { accountId, mode, ...key, slug, limitsAcquiredAt, ...(taken && { id: taken.id }) },
@@ -58,8 +58,8 @@ export interface BatchRefusalDeps extends RefusalDeps {
 }
 
 /**
- * Calls of one batch that were refused before they were queued; `api` and `endpoint` as their
- * caller wrote them.
+ * Calls of one batch that were refused before they were queued. `api` and `endpoint` are written as
+ * their caller wrote them.
  */
 export interface RefusedBatchCalls {
   origin: CallOrigin
@@ -67,9 +67,9 @@ export interface RefusedBatchCalls {
 }
 
 /**
- * Ends refused calls of a batch, and shows them to operators. One log line is for all of them,
- * because a caller may have fifty refused by one request at no cost. Resolves when what they took
- * is given back, or is to be given back in the background.
+ * Ends refused calls of a batch, and shows them to operators. They share one log line, because one
+ * request may have fifty refused calls at no cost. Resolves when their units have been given back,
+ * or will be in the background.
  */
 export async function endRefusedBatchCalls(
   deps: BatchRefusalDeps,

@@ -33,11 +33,11 @@ export interface ForecastCall {
   job: CallJob
 }
 
-/** How a call is queued, and what undoes it. */
+/** How a call is queued, and how to undo it. */
 export interface Queueing {
   /** Until its permit is expected, milliseconds. */
   etaMs: number
-  /** What the job of the call tells the worker. */
+  /** Values that the job of the call carries to the worker. */
   ofJob: Pick<CallJob, 'ticket' | 'cacheOnly'>
   /**
    * The endpoint's effect is `once`. If the call fails after it was queued, its request may have
@@ -45,7 +45,8 @@ export interface Queueing {
    */
   mustNotRepeat: boolean
   /**
-   * To withdraw the call from the wait queue, which it may have joined; undefined if it never does.
+   * The entry with which the call can be withdrawn from the wait queue; undefined if it never
+   * joins.
    */
   waitEntry?: WaitQueueEntry
   answerKey?: string | undefined
@@ -71,12 +72,14 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const waitEntry = waitQueueEntry(job, { coalescedKey: keys?.coalesced })
   const { bucket } = waitEntry
   const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, answerKey, waitEntry }
-  // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
+  // An asynchronous call always joins the queue. A refusal by its worker would come after its
+  // caller got the 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
-  // What this node knows of the breaker, without a round trip; the worker checks it again.
-  // Undefined: nothing stands against a request. 0: a half-open attempt may be sent now.
+  // The state of the breaker that this node knows, without a round trip. The worker checks it
+  // again.
+  // Undefined: the breaker allows requests. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  // Spare room is for a call that nothing holds up and that may run twice.
+  // Spare room is only for a call that may be sent now and may run twice.
   const mayUseSpareRoom = breakerWaitMs === undefined && !job.isAsync && !mustNotRepeat && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
@@ -104,7 +107,8 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
     })
   }
   const { tag, etaMs, kind } = joinedOrRefused
-  // Nobody expects the answer of a call that must wait for its permit: it may come much later.
+  // No other call counts on the answer of a call that must wait for its permit, because it may come
+  // much later.
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   if (kind === 'follower') return { ...withoutTicket, etaMs }
   return { ...withoutTicket, etaMs, ofJob: { ticket: { tag, ...(kind === 'ahead' && { isAhead: true }) } } }

@@ -23,16 +23,19 @@ export interface LookUpDeps {
   db: Db
   redis: RedisConnection
   health: HealthCache
-  /** For unknown credentials: a flood of made-up keys must not keep `db` from known accounts. */
+  /**
+   * Connections for unknown credentials, so that a flood of made-up keys cannot keep known accounts
+   * from `db`.
+   */
   strangersDb: Db
   unknownKeys: UnknownKeys
 }
 
 /**
- * Looks up whose credential it is, in Postgres. `wasAccepted`: it was somebody's when it was last
- * looked up, so it counts as no stranger's.
+ * Looks up the account of a credential in Postgres. `wasAccepted`: the credential was valid at the
+ * last look-up, so it does not count as unknown.
  *
- * @throws GatewayError if it is nobody's
+ * @throws GatewayError if the credential belongs to nobody
  */
 export async function lookUpPrincipal(
   deps: LookUpDeps,
@@ -54,9 +57,10 @@ export async function lookUpPrincipal(
 }
 
 /**
- * How to find the account of a credential, first in a database that the caller chooses.
+ * Returns a function that finds the account of a credential. The function first uses a database
+ * that its caller chooses.
  *
- * @throws GatewayError for a credential that can be nobody's
+ * @throws GatewayError if the credential cannot be valid
  */
 async function finderOf(
   deps: LookUpDeps,
@@ -72,7 +76,7 @@ async function finderOf(
   return (firstDb) => lookUpKey(deps, secret, firstDb)
 }
 
-/** `firstDb` finds the key's account, whose version must be read before its rights. */
+/** `firstDb` finds the account of the key. The account's version must be read before its rights. */
 async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb: Db): Promise<Principal | undefined> {
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await findKeyOwner(firstDb, keyHash)
@@ -91,7 +95,8 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
     isTeamKey: owner.teamId !== null,
     mayWrite: owner.mayWrite,
     allowance: allowanceOf(owner),
-    // A team's key uses the team's provider keys, never the provider keys of the team's owner.
+    // A team's key uses the provider keys of the team, never those that the team's owner saved for
+    // the own account.
     providerKeys: await loadProviderKeys(
       db,
       owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },
@@ -102,7 +107,7 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
   }
 }
 
-/** An application has no password to log in with. */
+/** The words for an application, which has no password to log in with. */
 function endedToken(): GatewayError {
   return new GatewayError('INVALID_TOKEN', {
     message: 'The access token is not valid: it has expired, or the connection of the application has ended.',
@@ -177,7 +182,7 @@ async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<st
   return new Map(keys.map((key) => [key.slug, key]))
 }
 
-/** If it is clear what was sent in place of a key, says what to send. */
+/** Says what to send, if it is clear what was sent in place of a key. */
 function malformedKey(sent: string): GatewayError {
   if (/agw_(live|test)_/.test(sent)) {
     return new GatewayError('INVALID_API_KEY', {
@@ -195,8 +200,7 @@ function malformedKey(sent: string): GatewayError {
 }
 
 /**
- * Undefined if the owner sets no limit. The limit script then reads and counts nothing for the
- * credential.
+ * Undefined if the owner has set no limit. The limit script then counts nothing for the credential.
  */
 function allowanceOf({
   limitsId: id,
@@ -207,6 +211,6 @@ function allowanceOf({
   inFlight,
 }: AllowedToCredential): Allowance | undefined {
   if ([addresses, apis, perMinute, perMonth, inFlight].every((limit) => limit === null)) return undefined
-  // Read once for all calls that share the principal.
+  // Parsed once for all calls that share the principal.
   return { id, apis, perMinute, perMonth, inFlight, addresses: addresses && new AddressList(addresses) }
 }

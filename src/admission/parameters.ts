@@ -16,7 +16,7 @@ export interface GivenParameter {
   value: unknown
 }
 
-/** Declared parameters typed and completed, the others as given, in order. */
+/** Declared parameters are typed and completed. The others are kept as given, in their order. */
 export interface CheckedParameters {
   parameters: Record<string, unknown>
   extra: [name: string, value: string][]
@@ -24,7 +24,7 @@ export interface CheckedParameters {
 
 const PARAMETERS_MAX = 100
 
-/** Upstreams refuse longer request lines. */
+/** Longest request line, because upstreams refuse longer lines. */
 const REQUEST_LINE_BYTES_MAX = 4_096
 const REQUEST_LINE_BYTES_FIXED = 'GET  HTTP/1.1\r\n'.length
 
@@ -54,7 +54,7 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
     return { parameters: complete(target, { parameters, extra }, context), extra }
   } catch (error) {
     if (!(error instanceof InvalidParameter)) throw error
-    // A path does not know which parameter it refused.
+    // The error of a path does not name the parameter, so it is found here.
     const dots = [...values.values()].find(({ value }) => /^\s*\.{1,2}\s*$/.test(String(value)))?.name
     throw invalidParameter(values.get(error.parameter ?? '')?.name ?? error.parameter ?? dots, error.reason)
   }
@@ -71,7 +71,7 @@ function checkHoldNoKey(given: GivenParameter[]): void {
   }
 }
 
-/** A list is its items one after another. */
+/** A list may be given as repeated parameters. */
 function itemsOf({ name, value }: GivenParameter): GivenParameter[] {
   const list = value as unknown[]
   return list.map((item, index) => ({ name, value: spelledNumber(list, index) ?? item }))
@@ -151,7 +151,10 @@ function readDeclared(
   return parameters
 }
 
-/** Names the first thing in a JSON object that does not fit, or all that a plain value must be. */
+/**
+ * Names the first thing in a JSON object that does not fit. For a plain value, says everything that
+ * it must be.
+ */
 function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter, value: unknown): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return expectation(schema, true) + exampleOf(endpoint, name, schema)
@@ -160,7 +163,7 @@ function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter
   return `${first?.instancePath || 'it'} ${first?.message ?? 'does not fit'}`
 }
 
-/** `, such as USD`, for a text. A number has bounds, which say enough. */
+/** An example for a text, such as `, such as USD`. For a number the bounds are enough. */
 function exampleOf({ declaration }: ApiEndpoint, name: string, schema: ParameterSchema): string {
   const value = declaration.example.parameters[name]
   const isPlain = typeof value === 'string' && value !== '' && value.length <= EXAMPLE_CHARACTERS_MAX
@@ -211,28 +214,31 @@ function complete(
 }
 
 /**
- * `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a
- * double holds.
+ * Numbers such as `52.52`, `.5`, `52.` and `5e-7`. Not allowed: a plus sign, leading zeros,
+ * hexadecimal digits, or more digits than a double can hold.
  */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
-/** Its double is the number for certain: at most 15 digits, and no exponent (IEEE 754). */
+/**
+ * A number with at most 15 digits and no exponent, whose double always has the same value (IEEE
+ * 754).
+ */
 const SHORT_DECIMAL = /^-?(0|[1-9]\d{0,8})(\.\d{1,6})?$/
 
-/** `.5` and `52.` are no JSON. */
+/** JSON does not allow `.5` and `52.` */
 function isExactDecimal(text: string): boolean {
   return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
 }
 
 /**
- * Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0,
- * which JSON and query strings would show.
+ * Undefined for a whole number if a neighbouring number has the same double. Adding zero turns -0
+ * into 0, because JSON and query strings would show -0.
  */
 function exactNumber(value: number): number | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
 }
 
-/** Undefined if it does not fit the type. */
+/** Undefined if the value does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   const { items } = schema
   if (items && Array.isArray(value)) return value.map((item) => toType(items, item) ?? item)

@@ -8,18 +8,18 @@ const PRINCIPALS_MAX = 10_000
 const RENEW_MS = 30_000
 
 /**
- * Longest use of a principal while Postgres answers, milliseconds; its version shows changes
- * meanwhile.
+ * Longest use of a principal without a renewal while Postgres answers, milliseconds. Changes show
+ * earlier in the account's version.
  */
 const FRESH_MS = 60_000
 
 /** The same while Postgres does not answer. */
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
-/** Pause after a renewal that failed, milliseconds. */
+/** Pause after a failed renewal, milliseconds. */
 const RENEW_AGAIN_MS = 1_000
 
-/** When a principal was looked up that the next request must look up again. */
+/** Time of the look-up that must be repeated at the next request. */
 const FORGOTTEN = Number.NEGATIVE_INFINITY
 
 type LookUp = (wasAccepted: boolean) => Promise<Principal>
@@ -27,7 +27,9 @@ type LookUp = (wasAccepted: boolean) => Promise<Principal>
 interface Entry {
   principal: Principal
   lookedUpAt: number
-  /** Postgres did not answer the last renewal, so the entry stayed. */
+  /**
+   * Whether the last renewal failed because Postgres did not answer, so that the entry was kept.
+   */
   isKept: boolean
 }
 
@@ -42,8 +44,8 @@ export class PrincipalCache {
       ttl: RENEW_MS,
       ttlResolution: 0,
       perf: { now },
-      // Whoever waits for a look-up that `forget` has overtaken gets its outcome; no later call
-      // does.
+      // A look-up that `forget` has overtaken still serves those who wait for it, but no later
+      // call.
       ignoreFetchAbort: true,
       fetchMethod: async (_key, known, { context: lookUp, options }) => {
         try {
@@ -53,7 +55,7 @@ export class PrincipalCache {
           // The credential still counts as known.
           options.noDeleteOnFetchRejection = true
           if (!this.#isUsable(known)) throw error
-          // Fails open for a bounded time: the account's version, which Redis keeps, is compared on
+          // Fails open for a limited time, because the account's version in Redis is compared on
           // every call.
           // An entry of lru-cache is stale only after its ttl has passed.
           options.ttl = RENEW_AGAIN_MS - 1

@@ -22,11 +22,11 @@ export interface QuoteDeps extends AdmissionDeps {
 }
 
 /**
- * Longest that an answer waits for a quote, milliseconds. Fails open: the answer comes without it.
+ * Longest wait of an answer for a quote, milliseconds. Fails open: the answer is sent without it.
  */
 const READ_MS_MAX = 250
 
-/** What the credential has left. Undefined if it cannot be read in time. */
+/** What the credential has left; undefined if it cannot be read in time. */
 export async function readAllowance(
   deps: AdmissionDeps,
   principal: Principal,
@@ -36,9 +36,9 @@ export async function readAllowance(
 }
 
 /**
- * What a call of an API would meet now: the checks of admission in their order, none of which takes
- * anything. The readings are sent together, so that they cost one round trip. Undefined if they
- * cannot be read in time.
+ * What a call of an API would meet now: the checks of admission in their order, without taking
+ * anything. All readings are sent together and cost one round trip. Undefined if they cannot be
+ * read in time.
  */
 export async function readQuote(
   deps: QuoteDeps,
@@ -67,7 +67,7 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
   return await Promise.race([reading.catch(() => undefined), delay(READ_MS_MAX, undefined, { ref: false })])
 }
 
-/** Whether the account may call the API at all, and which cap its requests come out of. */
+/** Whether the account may call the API at all, and the cap against which its requests count. */
 function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
   const { tier, allowance, missingForLiveCalls: missing, mode } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
@@ -83,7 +83,7 @@ function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quo
 
 type Limit = Pick<Quote, 'waitMs' | 'limitedBy'>
 
-/** In the order in which a call is refused. Nobody knows when a call in flight ends. */
+/** The limits in the order in which they refuse. Nobody knows when a call in flight will end. */
 function accountLimit(limits: LimitState): Limit | undefined {
   const { minuteLeft, monthLeft, inFlightLeft } = allowanceOf(limits)
   if (inFlightLeft === 0) return { waitMs: null, limitedBy: 'in-flight' }

@@ -15,8 +15,9 @@ export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config' | '
 }
 
 /**
- * Who sends the requests of a scope whose routes make calls or look at them. Such a request takes
- * no unit of the plan: it counts as a request of its account, and its answer says what is left.
+ * Identifies the senders of requests in a scope whose routes make or look up calls. Such a request
+ * takes no unit of the plan. It counts as a request of its account, and its answer says what is
+ * left.
  */
 export class RequestCallers {
   readonly #deps: RequestCallerDeps
@@ -27,15 +28,15 @@ export class RequestCallers {
     answerLimits(scope, deps, (request) => this.of(request))
   }
 
-  /** Undefined until the caller is identified. */
+  /** Undefined until the caller is known. */
   of(request: FastifyRequest): Principal | undefined {
     return this.#principals.get(request)
   }
 
   /**
-   * @param units the requests that it counts as
-   * @throws GatewayError if the credential is refused, or refused from this address, or the account
-   *   sends too many requests
+   * @param units as how many requests it counts
+   * @throws GatewayError if the credential is refused, may not be used from this address, or the
+   *   account sends too many requests
    */
   async identify(request: FastifyRequest, units = 1): Promise<Principal> {
     const { config, accountRequests } = this.#deps
@@ -44,7 +45,7 @@ export class RequestCallers {
     const subject = requestSubject(principal, request)
     countBytesForAccount(request, subject)
     accountRequests.take(subject, units)
-    // Counted before: a token of another resource costs the same look-up.
+    // Counted before this check, because a token for another resource costs the same look-up.
     if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
     checkAddress(principal, request)
     return principal

@@ -9,9 +9,9 @@ import type { Principal } from './authenticate.ts'
 import type { CallTarget } from './parameters.ts'
 
 /**
- * Whoever owns a key or a connection decides where it may be used, which APIs it may call and
- * whether it may change anything; the operator's sign-up policy decides who may make live calls.
- * Fails closed.
+ * Checks a call's rights. The owner of a key or a connection decides from where it may be used,
+ * which APIs it may call and whether it may change anything. The operator's sign-up policy decides
+ * who may make live calls. Fails closed.
  *
  * @throws GatewayError KEY_ADDRESS_FORBIDDEN, KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
  */
@@ -24,7 +24,7 @@ export function checkRights({ api, endpoint }: CallTarget, principal: Principal,
   if (!reaches(tier, api.tierRequired)) throw planTooLow(api, tier)
 }
 
-/** A getter in requests, which is read only for credentials that have a list of addresses. */
+/** A getter of the request. It is only read for credentials with a list of addresses. */
 export type CallerAddress = Pick<FastifyRequest, 'ip'>
 
 /** @throws GatewayError KEY_ADDRESS_FORBIDDEN */
@@ -43,9 +43,8 @@ function mayComeFrom({ allowance }: Principal, caller: CallerAddress): boolean {
 }
 
 /**
- * Under which name the requests of a caller are counted that no plan counts. Requests from an
- * address that is not allowed are counted apart, so that whoever stole a key cannot use up what its
- * owner may send.
+ * The name under which requests are counted that no plan counts. Requests from a forbidden address
+ * are counted separately, so that a thief of a key cannot use up what its owner may send.
  */
 export function requestSubject(principal: Principal, caller: CallerAddress): string {
   const { accountId } = principal
@@ -92,8 +91,9 @@ function planTooLow({ slug, tierRequired }: Api, tier: Tier): GatewayError {
 }
 
 /**
- * The caller's own key for a live call; undefined if the gateway's own access is used. That does
- * not replace a key which the upstream refused, and no key opens what the operator has not enabled.
+ * The caller's own key for a live call; undefined if the gateway's own access is used. A key that
+ * the upstream refused is not replaced by the gateway's access, and no key helps if the operator
+ * has not enabled the API.
  * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
@@ -108,7 +108,8 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   const refuse = (code: 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
     new GatewayError(code, {
       tokens: { api: api.slug },
-      // An application may call, and change nothing of the account.
+      // An application may make calls but may not change the account, so the hint addresses the
+      // user.
       ...(principal.connection ? { hint: ASK_USER[code] } : {}),
     })
   if (!isCallable(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
@@ -125,8 +126,8 @@ const ASK_USER = {
 }
 
 /**
- * A key that somebody saves for the own account would not help: a team's key uses only the keys of
- * the team.
+ * The hint for a team's key: a key saved for the own account would not help, because a team's key
+ * uses only the keys of the team.
  */
 function noKeyOfTeam({ slug }: Api): GatewayError {
   return new GatewayError('PROVIDER_KEY_REQUIRED', {

@@ -8,7 +8,7 @@ import { sentence } from '../http/request/violation-words.ts'
 const NAMES_MAX = 20
 const QUERY_BYTES_MAX = 2_048
 
-/** Credentials of any upstream; an upstream's file reserves further names. */
+/** Names of credentials at any upstream. An upstream's file reserves further names. */
 const CREDENTIAL_NAMES = new Set(
   ['x-api-key', 'api-key', 'api_key', 'apikey', 'access_token', 'authorization', 'client_secret'].map(comparableName),
 )
@@ -16,7 +16,7 @@ const CREDENTIAL_NAMES = new Set(
 /**
  * The undeclared parameters as they are forwarded, in the caller's order.
  * @throws GatewayError INVALID_PARAMETER for a name that is declared in another spelling, reserved,
- *   a credential's or ambiguous, or past the bounds
+ *   used for credentials or ambiguous, or if a limit is exceeded
  */
 export function readUndeclared(
   { upstream }: Api,
@@ -61,8 +61,8 @@ export function checkOverridesNothing(extra: [name: string, value: string][], { 
 }
 
 /**
- * A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as
- * in PHP, `-` is `_`.
+ * A name as the most lenient upstream would read it: without letter case, without `[]` at its end,
+ * with `a.b` as `a_b` (as PHP does), and with `-` as `_`.
  */
 function comparableName(name: string): string {
   const bracket = name.indexOf('[')
@@ -71,7 +71,7 @@ function comparableName(name: string): string {
 }
 
 function checkName(name: string, comparable: string): void {
-  // Some upstreams drop the blanks, and would read a declared or a reserved name.
+  // Some upstreams remove blanks, and would then read a declared or reserved name.
   if (name !== name.trim()) throw invalidParameter(undefined, 'its name has blanks around it')
   if (comparable === '') throw invalidParameter(undefined, 'one has no name')
   // PHP reads `a[b` as `a_b`.

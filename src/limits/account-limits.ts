@@ -11,7 +11,7 @@ import { monthOf } from './month.ts'
 
 const MINUTE_MS = 60_000
 
-/** A month's count outlives the month, so that a late refund finds it. */
+/** How long a month's count is kept after the month, so that a late refund still finds it. */
 const MONTH_GRACE_MS = 86_400_000
 
 /**
@@ -25,18 +25,24 @@ export interface LimitSubject {
   mode: 'live' | 'test'
   version: string
   /**
-   * What the owner allows the key or the connection. Absent for a session, and if the owner narrows
-   * nothing. If it bounds no calls, nothing is counted for the credential.
+   * The owner's restrictions of the key or the connection. Absent for a session, and if there are
+   * none. If they limit no calls, nothing is counted for the credential.
    */
   allowance?: CredentialLimits | undefined
-  /** Set if an application calls, for the words of refusals. */
+  /** Set if an application makes the call, so that refusals speak of the application. */
   connection?: object | undefined
 }
 
-/** For a reading that looks its account up with each request: the script compares no version. */
+/**
+ * Set for a reading, which looks its account up with each request: the script then compares no
+ * version.
+ */
 export const ANY_VERSION = 'any'
 
-/** A refusal says when the first of at most so many calls in flight is expected to end. */
+/**
+ * Most calls in flight whose expected ends are compared, to say in a refusal when the first call
+ * will end.
+ */
 const LEASES_READ_MAX = 500
 
 const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), {
@@ -57,19 +63,19 @@ export interface LimitRequest extends LimitQuery {
 /** The calls of a batch. */
 export interface BatchRequest extends LimitQuery {
   callIds: string[]
-  /** Whether all must fit, or as many as do. */
+  /** Whether all calls must fit, or as many calls as fit are made. */
   take: 'all' | 'fit'
 }
 
 export interface BatchGrant {
   state: LimitState
-  /** How many calls, from the first, have their units. */
+  /** The number of calls that have their units, counted from the first call. */
   granted: number
-  /** How many of these, from the first, may be in flight now. */
+  /** How many of these calls may be in flight now, counted from the first call. */
   leases: number
   /**
-   * Which limit refuses the other calls, as `limitRefusal` reads it; `ok` if all calls have their
-   * units.
+   * The limit that refuses the other calls, in the form for `limitRefusal`; `ok` if all calls have
+   * their units.
    */
   refusedBy: string
 }
@@ -79,10 +85,10 @@ export interface LimitQuery {
   tier: Tier
   plan: CallLimits
   leaseMs: number
-  /** From the ledger; called when Redis has no count. */
+  /** Reads the month's usage from the ledger. Called if Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
   loadCredentialUsed?: ((month: string) => Promise<number>) | undefined
-  /** For tests; Redis' own clock if absent. */
+  /** The clock, for tests; absent: the clock of Redis. */
   now?: (() => number) | undefined
 }
 
@@ -90,12 +96,12 @@ export const STALE = Symbol('stale')
 
 const CALLS_TOGETHER_MAX = 64
 
-/** What comes of one call, or of a reading, which has no call. */
+/** The result for one call, or for a reading. */
 export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
 /**
- * The limits of accounts, for an API node. One run of the script serves the calls of one account
- * and tick that have equal bounds, and another run the readings.
+ * The limits of accounts, for an API node. Calls of one account that arrive in the same tick and
+ * have equal limits share one run of the script. Readings share another run.
  */
 export class AccountLimits {
   readonly #redis: RedisConnection
@@ -108,7 +114,7 @@ export class AccountLimits {
 
   /**
    * Takes a unit of each limit, exactly, over any number of nodes.
-   * @returns STALE when the account must be looked up again
+   * @returns STALE if the account must be looked up again
    * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED;
    *   nothing is taken
    */
@@ -134,9 +140,9 @@ export class AccountLimits {
   }
 
   /**
-   * Takes nothing.
+   * Reads the limits without taking a unit.
    *
-   * @returns STALE when the account must be looked up again
+   * @returns STALE if the account must be looked up again
    * @throws what Redis and Postgres throw
    */
   async read(query: LimitQuery): Promise<LimitState | typeof STALE> {
@@ -145,7 +151,7 @@ export class AccountLimits {
   }
 }
 
-/** Equal for requests that one script can answer. */
+/** A key that is equal for requests that one run of the script can serve. */
 function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
   const { accountId, mode, version } = subject
   const { perMinute, perMonth, inFlight } = plan
@@ -155,7 +161,7 @@ function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
 }
 
 /**
- * Decides on calls of one account in their order, in one step; all have the same bounds. A
+ * Decides about calls of one account in their order, in one step. All calls have the same limits. A
  * request without a call only reads.
  */
 export async function acquireTogether(
@@ -176,14 +182,17 @@ export async function acquireTogether(
   })
 }
 
-/** A try for the right month, a try for each of two counts, and a try for the decision. */
+/**
+ * Tries of the script: one for the right month, one for each of two missing counts, and one for the
+ * decision.
+ */
 const COUNT_TRIES_MAX = 4
 
 /**
- * Runs the script until it finds its counts, in the month of Redis' clock. `take` is `each` for
- * single calls, as many as fit, each with a lease; for a batch see `BatchRequest`.
+ * Runs the script until it has all counts, in the month of Redis' clock. `take` is `each` for
+ * single calls: as many as fit, each with a lease. For a batch, see `BatchRequest`.
  *
- * @returns STALE for an outdated version
+ * @returns STALE if the account's version is outdated
  */
 async function acquireInMonth(
   redis: RedisConnection,
@@ -217,8 +226,8 @@ async function acquireInMonth(
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
-     * The limits after the first `calls` calls. Each call has a lease, except in a batch, of which
-     * only the first `leaseCount` calls have leases.
+     * The state of the limits after the first `calls` calls. Each call has a lease, but of a batch
+     * only the first `leaseCount` calls.
      */
     const stateAfter = (calls: number, leaseCount = calls): LimitState => ({
       now,
@@ -234,7 +243,7 @@ async function acquireInMonth(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/** The keys of the script in its order, and the keys of the counts that it may miss. */
+/** The keys of the script in its order, and the keys of the counts that may be missing. */
 function limitKeys(
   subject: LimitSubject,
   monthName: string,

@@ -5,10 +5,13 @@ import { GatewayError, isDependencyAway } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 
-/** How long a version lasts; then the account is looked up again. */
+/** Lifetime of a version. After it the account is looked up again. */
 const VERSION_SECONDS = 86_400
 
-/** The version of an account; made if the account has none, and then unlike all that it had. */
+/**
+ * The version of an account. If the account has none, a new version is made that differs from all
+ * earlier versions.
+ */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
   const fresh = randomBytes(9).toString('base64url')
   return (await redis.set(accountKeys.version(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh
@@ -19,23 +22,24 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
 }
 
 /**
- * Makes every node look the account up again from the next request on, and make another version.
- * Call it after the change is committed. A Redis that is full refuses to store and still deletes:
- * a key that is revoked then is refused too.
+ * Makes every node look the account up again from the next request on, and make a new version. Call
+ * it after the change is committed. A full Redis refuses to store but still deletes, so a revoked
+ * key is refused then too.
  */
 async function endAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
   await redis.del(accountKeys.version(accountId))
 }
 
-/** By then no node remembers what was before the change. */
+/** After this time no node remembers the state before the change. */
 const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * Makes a change of accounts and announces it, even if it is not known whether it was committed; a
- * change that was refused is not announced. `change` may add accounts, or take them away. Without
- * Redis no call is admitted, and a node that loses it forgets its principals; otherwise other nodes
- * get the change when Redis is back.
+ * Makes a change of accounts and announces it, even if it is unknown whether the change was
+ * committed. A refused change is not announced. `change` may add accounts to the set, or remove
+ * them. Without Redis no call is admitted, and a node that loses its connection forgets its
+ * principals, so a missed announcement does no harm. If only this node has lost Redis, other nodes
+ * get the change when it reconnects.
  * @throws what the change throws
  */
 export async function announced<T>(

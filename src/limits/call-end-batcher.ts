@@ -11,14 +11,14 @@ import { countedCredential } from './limit-state.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /**
- * How long usage is gathered before it is written, milliseconds: it may be shown a second or two
+ * How long usage is collected before it is written, milliseconds. It may be shown a second or two
  * late.
  */
 const USAGE_GATHER_MS = 200
 
 /**
- * Ends and usage that Redis does not take within this time are lost, and logged. Redis knows the
- * units of a minute so long. Milliseconds.
+ * How long ends and usage that Redis does not accept are retried, milliseconds; after that they are
+ * lost, and logged. Redis keeps the units of a minute for the same time.
  */
 const REPEAT = { ...RESTART_RETRY, forMs: 60_000, mayRepeat: () => true }
 
@@ -26,31 +26,34 @@ const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
 
 /**
- * Acquisitions that are compensated at one time; beyond it, leases expire and units of the month
- * stay spent.
+ * Most acquisitions that are being undone at once. Beyond it, leases expire by themselves and units
+ * of the month stay spent.
  */
 const UNACKED_MAX = 2_000
 
-/** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
+/**
+ * Most refusals that wait. Fails open: further refusals are not counted, so that a flood cannot
+ * fill the memory.
+ */
 const REFUSALS_MAX = 10_000
 
 type Account = Pick<LimitSubject, 'accountId' | 'mode'>
 
-/** A call that ends. Without `id` the call took no limits, because it was refused before that. */
+/** A call that ends. Without `id` the call took no units, because it was refused before that. */
 export interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug'> {
   id?: string
   isAsync?: boolean
-  /** Redis' clock, milliseconds: it decides the day and the month for which the call counts. */
+  /** The time of Redis, milliseconds. It decides for which day and month the call counts. */
   limitsAcquiredAt: number
 }
 
-/** The call of the same batch that gets the lease of a call that ends, and for how long. */
+/** The call of the same batch that takes over the lease, and the lease's duration. */
 export interface NextCall {
   callId: string
   leaseMs: number
 }
 
-/** Calls that were acquired together. `at`: about when, Redis' clock, milliseconds. */
+/** Calls that took their units together. `at` is about when, in the time of Redis, milliseconds. */
 export interface Acquisition {
   account: LimitSubject
   callIds: string[]
@@ -64,14 +67,17 @@ interface LimitEnd {
 }
 
 /**
- * Ends the calls of an API node for their accounts: releases their limits, and counts them as
- * usage, in batches.
+ * Ends the calls of an API node for their accounts, in batches: releases their limits, and counts
+ * them as usage.
  */
 export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #ends = new Batcher<LimitEnd, EndStep>(this.#end.bind(this))
-  /** By the id under which a call is counted once; calls without an id are counted together. */
+  /**
+   * Pending calls by the id under which each is counted once. Calls without an id are counted
+   * together.
+   */
   readonly #used = new Batcher<UsedCall>(this.#count.bind(this), { gatherMs: USAGE_GATHER_MS })
   readonly #underWay = new Set<Promise<unknown>>()
   #refusals = 0
@@ -84,8 +90,8 @@ export class CallEndBatcher {
   }
 
   /**
-   * Ends a call: ends its lease, gives back what the verdict gives back, and counts the call.
-   * Nobody has to wait for it.
+   * Ends a call: ends its lease, gives back units as the verdict says, and counts the call. Nobody
+   * has to wait for it.
    * @param verdict a promise if it is not known yet; it must not reject
    * @returns when Redis has done this. Rejects if the first try fails: the batcher then repeats the
    *   end for a minute in the background, and `next` does not get the lease
@@ -100,12 +106,15 @@ export class CallEndBatcher {
     return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
   }
 
-  /** Ends an account's pending calls now: its next call never finds the last call in flight. */
+  /**
+   * Ends an account's pending calls now, so that its next call never finds the previous call in
+   * flight.
+   */
   flush(account: Account): void {
     this.#ends.flush(keyOf(account))
   }
 
-  /** Undoes an acquisition without acknowledgement, which Redis may still run. */
+  /** Undoes an acquisition that was not acknowledged. Redis may still run it. */
   compensate(acquisition: Acquisition): void {
     const [first] = acquisition.callIds
     if (first === undefined || this.#unacked.size >= UNACKED_MAX) return
@@ -113,7 +122,7 @@ export class CallEndBatcher {
     this.#compensating ??= setInterval(() => void this.#compensateUnacked(), COMPENSATE_EVERY_MS).unref()
   }
 
-  /** Resolves when every call is released and counted, or has failed to be. */
+  /** Resolves when every call was released and counted, or this has failed for good. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
     await Promise.allSettled(this.#underWay)
@@ -144,8 +153,8 @@ export class CallEndBatcher {
     if (this.#redis.status !== 'ready') return
     const refunds = [...this.#unacked].map(async ([first, unacked]) => {
       unacked.triesLeft -= 1
-      // A new connection may overtake what the old connection left in Redis' buffers: an absent
-      // call may still come.
+      // Commands on a new connection may overtake commands of the old connection that Redis still
+      // has in its buffers. So an absent call may still arrive.
       if (unacked.triesLeft === 0) this.#unacked.delete(first)
       if (await this.#refund(unacked)) this.#unacked.delete(first)
     })
@@ -156,11 +165,12 @@ export class CallEndBatcher {
     await Promise.all(refunds)
   }
 
-  /** @returns whether it had been acquired */
+  /** @returns whether the call had taken units */
   async #refund({ account, callIds, at: notedAt }: Acquisition): Promise<boolean> {
     const [first = ''] = callIds
     try {
-      // A node notes when it missed the acknowledgement, which may be in the next month.
+      // The node records when it missed the acknowledgement, which may already be in the next
+      // month.
       const limitsAcquiredAt = (await readAcquiredAt(this.#redis, account, first)) ?? notedAt
       const credentialId = countedCredential(account)
       const calls = callIds.map((id) => ({ id, limitsAcquiredAt, credentialId, refund: 'all' as const }))
@@ -187,9 +197,9 @@ export class CallEndBatcher {
   }
 
   /**
-   * Ends the calls again and again in the background, which is harmless if they had ended. The next
-   * calls of a batch do not get the leases, because the batch gave them up when the first try
-   * failed.
+   * Repeats ending the calls in the background. This is harmless if they had ended. The leases are
+   * not passed on to the next calls of a batch, because the batch gave them up after the first
+   * failure.
    */
   #repeat(account: Account, calls: CallToEnd[]): void {
     const alone = calls.map((call) => ({ ...call, next: undefined }))
@@ -213,7 +223,7 @@ export class CallEndBatcher {
   }
 }
 
-/** A promise whose rejection nobody has to handle. */
+/** A promise whose rejection is ignored. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise

@@ -3,21 +3,21 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { monthOf } from './month.ts'
 
-/** A key or connection whose calls a month were set, changed or lifted. */
+/** A key or connection whose monthly limit was set, changed or removed. */
 export interface LimitChange {
   accountId: string
-  /** Under which its calls are counted. */
+  /** The id under which its calls are counted. */
   credentialId: string
   before: number | null
   after: number | null
 }
 
 /**
- * While no limit holds, nobody counts the calls of a month, so a later limit must not start from an
- * old count. Call it before the change is committed: nodes then count the month from the ledger
- * again.
+ * Deletes a count of the month. Without a limit nobody counts the calls of a month, so a later
+ * limit must not start from an old count. Call it before the change is committed: nodes then count
+ * the month from the ledger again.
  *
- * @throws what Redis throws: a limit whose count nobody knows is not set
+ * @throws what Redis throws; a limit with an unknown count must not be set
  */
 export async function forgetBeforeLimit(
   { redis, health }: { redis: RedisConnection; health: { now: () => number } },
@@ -27,8 +27,8 @@ export async function forgetBeforeLimit(
 }
 
 /**
- * Call it when the lifting is announced: calls that were admitted before may have counted until
- * then.
+ * Deletes the count again. Call it after the removal of a limit was announced, because calls that
+ * were admitted before may have counted until then.
  */
 export async function forgetAfterLimit(
   {

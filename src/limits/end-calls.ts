@@ -8,12 +8,12 @@ import { RETRY_MS_MIN } from './limit-refusal.ts'
 import { monthOf } from './month.ts'
 
 /**
- * How long it is remembered that an asynchronous call ended, milliseconds: two processes complete
- * it within minutes.
+ * How long it is remembered that an asynchronous call ended, milliseconds. Two processes that end
+ * it do so within minutes.
  */
 const ENDED_MS = 3_600_000
 
-/** Calls of an account whose expected end is noted: more than its plan has in flight. */
+/** Most calls of an account whose expected end is stored. No plan allows more in flight. */
 const NOTES_MAX = 1_000
 
 const expectEndScript = loadScript(new URL('./lua/expect-end.lua', import.meta.url), { NOTES_MAX, LEASE_MS_MAX })
@@ -25,31 +25,31 @@ export interface CallToEnd extends Pick<CallJob, 'id' | 'limitsAcquiredAt'> {
   /** Id under which the calls of its key or connection are counted; absent if it has no limits. */
   credentialId?: string | undefined
   isAsync?: boolean | undefined
-  /** The call of the same batch that gets the lease. */
+  /** The call of the same batch that takes over the lease. */
   next?: string | undefined
 }
 
-/** What came of a step that ends calls. */
+/** The result of a step that ends calls. */
 export interface EndStep {
-  /** How many of the calls had not been ended before. */
+  /** How many of the calls had not ended before. */
   ended: number
   /**
-   * The account's version, if a call has a next call: if it is another version, the caller's rights
-   * may have changed.
+   * The account's version, if a call of the step hands its lease on. If the version has changed,
+   * the caller's rights may have changed.
    */
   version: string
 }
 
-/** The step of a call that another process ends, or that took no limits. */
+/** The result for a call that another process ends, or that took no units. */
 export const NOTHING_ENDED: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
 
 /**
  * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not
- * cost. Repeating it does nothing.
+ * cost. A repetition does nothing.
  *
- * @param leaseMs how long the lease of a next call lasts
- * @param now for tests; Redis' own clock if absent
- * @throws what Redis throws: whether the step ran is not known
+ * @param leaseMs duration of the lease of a next call
+ * @param now for tests; absent: the clock of Redis
+ * @throws what Redis throws; then it is unknown whether the step ran
  */
 export async function endCalls(
   redis: RedisConnection,
@@ -62,14 +62,14 @@ export async function endCalls(
     accountKeys.inFlight(accountId, mode),
   ]
   const numberOf = (key: string): number => keys.indexOf(key) + 1 || keys.push(key)
-  // The script finds the leases of a credential behind its minute log.
+  // The script expects the lease key of a credential after its minute log.
   const numberOfCredential = (id: string): number => {
     const number = numberOf(accountKeys.credentialMinute(accountId, mode, id))
     numberOf(accountKeys.credentialInFlight(accountId, mode, id))
     return number
   }
   const values = calls.flatMap(({ id, refund, limitsAcquiredAt, credentialId, isAsync, next = '' }) => {
-    // A test call took no unit of a month.
+    // A test call takes no unit of the month.
     const month = mode === 'live' && refund !== 'nothing' ? monthOf(limitsAcquiredAt).name : undefined
     const ofAccount = month === undefined ? 0 : numberOf(accountKeys.month(accountId, month))
     const isCounted = month !== undefined && credentialId !== undefined
@@ -83,8 +83,8 @@ export async function endCalls(
 }
 
 /**
- * When a call took its units, by Redis' clock in milliseconds; undefined if it took none, or took
- * them over a minute ago.
+ * When a call took its units, in the time of Redis, milliseconds; undefined if it took none, or
+ * more than a minute ago.
  */
 export async function readAcquiredAt(
   redis: RedisConnection,
@@ -95,7 +95,7 @@ export async function readAcquiredAt(
   return micros === null ? undefined : Number(micros) / 1_000
 }
 
-/** A node releases the lease when the call is answered or its caller left. */
+/** Duration of a lease whose node releases it when the call is answered or its caller leaves. */
 export async function isInFlight(
   redis: RedisConnection,
   { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
@@ -122,6 +122,6 @@ export function noteExpectedEnd(
   const endsAt = Math.ceil(Math.min(limitsAcquiredAt + etaMs + workMs, deadline))
   if (endsAt - limitsAcquiredAt <= RETRY_MS_MIN) return
   const noting = expectEndScript.run(redis, [accountKeys.expectedEnds(accountId, mode)], [limitsAcquiredAt, endsAt, id])
-  // Fails open: without a note a refusal quotes a second.
+  // Fails open: without an expected end, a refusal says one second.
   noting.catch(() => undefined)
 }

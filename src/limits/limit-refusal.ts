@@ -4,10 +4,7 @@ import type { LimitSubject } from './account-limits.ts'
 import type { LimitState } from './limit-state.ts'
 import { planOf } from './plans.ts'
 
-/**
- * A call that its account's limits refuse, with the limits at that moment, which the headers of
- * the answer report.
- */
+/** A refusal by an account's limits, with the state of the limits for the headers of the answer. */
 export class LimitRefusedError extends GatewayError {
   readonly limits: LimitState
 
@@ -18,14 +15,14 @@ export class LimitRefusedError extends GatewayError {
 }
 
 /**
- * A call in flight may end at any time, and clients that come again at once would be refused again
- * and again. Milliseconds.
+ * Least Retry-After if too many calls are in flight, milliseconds. A call may end at any time, but
+ * clients that return at once would be refused again and again.
  */
 export const RETRY_MS_MIN = 1_000
 
 /**
- * @param decision which limit refused, as the script says it
- * @throws Error for a decision that is no refusal
+ * @param decision the limit that refused, as the script names it
+ * @throws Error if the decision is not a refusal
  */
 export function limitRefusal(
   decision: string,
@@ -61,8 +58,8 @@ export function limitRefusal(
 }
 
 /**
- * The codes of the account's limits, with words that say whose limit it is. A higher plan would not
- * help.
+ * The codes of the account's limits, with words for limits that the credential's owner set. A
+ * higher plan would not help.
  */
 function credentialRefusal(decision: string, state: LimitState, { connection }: LimitSubject): LimitRefusedError {
   const { minute, month, inFlight } = state.credential ?? {}

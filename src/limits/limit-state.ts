@@ -1,26 +1,26 @@
 import type { CallLimits } from '../config.ts'
 import type { Refund } from '../queue/verdict.ts'
 
-/** What an account has used and may use. */
+/** What an account has used and what its limits are. */
 export interface LimitState {
-  /** Redis time, milliseconds. */
+  /** The time of Redis, milliseconds. */
   now: number
   plan: CallLimits
-  /** Of the last 60 s. `resetMs`: until a unit comes back; 0 if none is used. */
+  /** Calls of the last 60 s. `resetMs`: time until a unit comes back; 0 if none is used. */
   minute: { used: number; resetMs: number }
   /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
   /**
-   * If the calls in flight refuse a call: until the first of them is expected to end, milliseconds;
-   * 0: at any moment, or nothing refuses.
+   * If the number of calls in flight refuses a call: time until the first of them is expected to
+   * end, milliseconds. 0 if it may end at any moment, or if nothing refuses.
    */
   nextEndMs: number
-  /** The limits that the owner of the credential set. */
+  /** Limits that the owner of the credential has set. */
   credential: CredentialState | undefined
 }
 
-/** What an account has left once a call that ended has given back its `refund`. */
+/** What an account has left after a call has ended and given back its `refund`. */
 export function afterRefund(state: LimitState, refund: Refund): LimitState {
   if (refund === 'nothing') return state
   const { minute, month, inFlight, credential } = state
@@ -43,13 +43,13 @@ function without<T extends { used: number; resetMs: number }>(minute: T, units: 
 }
 
 /**
- * What an owner allows a key or a connection beside the limits of the plan; null: as much as the
- * plan.
+ * The owner's restrictions of a key or a connection, in addition to the plan; null: the limit of
+ * the plan.
  */
 export interface CredentialLimits {
   /**
    * Id under which the calls of the key are counted. If the key replaced another key, it is the id
-   * of the first key, so that a replacement begins no new count.
+   * of the first key, so that a rotation does not reset the count.
    */
   id: string
   perMinute: number | null
@@ -57,14 +57,14 @@ export interface CredentialLimits {
   inFlight: number | null
 }
 
-/** What the calls of a key or a connection have used of limits of its own. */
+/** What a key or a connection has used of its own limits. */
 export interface CredentialState {
   minute: { used: number; max: number; resetMs: number } | undefined
   month: { used: number; max: number } | undefined
   inFlight: { used: number; max: number } | undefined
 }
 
-/** Whose calls are counted. */
+/** The account whose calls are counted. */
 interface Credentialed {
   allowance?: CredentialLimits | undefined
   mode: 'live' | 'test'
@@ -72,7 +72,7 @@ interface Credentialed {
 
 /**
  * Id under which the calls of the credential are counted. Undefined if it has no limits, because
- * then nothing is counted for it.
+ * nothing is counted then.
  */
 export function countedCredential(subject: Credentialed): string | undefined {
   const { allowance } = subject
@@ -80,8 +80,8 @@ export function countedCredential(subject: Credentialed): string | undefined {
 }
 
 /**
- * Calls a minute, in flight and a month, as the script takes them; -1: no bound. Test calls count
- * for no month.
+ * The limits per minute, in flight and per month in the form for the script; -1: no limit. Test
+ * calls do not count for the month.
  */
 export function boundsOf({ allowance, mode }: Credentialed): number[] {
   const perMonth = mode === 'test' ? null : allowance?.perMonth

@@ -7,22 +7,22 @@ import type { LimitState } from './limit-state.ts'
 import { monthOf } from './month.ts'
 
 /**
- * When a notice that was sent, or that nobody wants, is looked at again, milliseconds: the table of
- * notices keeps it one.
+ * After a notice was sent, or nobody wants it, when to check again, milliseconds. The table of
+ * notices prevents that it is sent twice.
  */
 const SETTLED_MS = 86_400_000
 
-/** When a notice that could not be sent is tried again, milliseconds. */
+/** When to retry a notice that could not be sent, milliseconds. */
 const TRY_AGAIN_MS = 600_000
 
 const KNOWN_MAX = 10_000
 
-/** What a mail shows of the name of a key, which an admin of a team may have written. */
+/** Longest name of a key in a mail. An admin of a team may have written the name. */
 const NAME_CHARACTERS_MAX = 100
 
 /**
- * Notices that a node sends at once; while the mail server hangs, others are tried with a later
- * call.
+ * Most notices that a node sends at once. While the mail server hangs, further notices are tried
+ * with later calls.
  */
 const AT_ONCE_MAX = 20
 
@@ -37,7 +37,8 @@ interface Month {
 }
 
 /**
- * Mails an account when 80 and 100 % of a month are used, once each. Calls wait for nothing of it.
+ * Mails an account when 80 % and 100 % of a month are used, once each. Calls do not wait for the
+ * mail.
  */
 export class MonthNotices {
   readonly #deps: NoticeDeps
@@ -48,7 +49,7 @@ export class MonthNotices {
     this.#deps = deps
   }
 
-  /** Looks at what a call has left of its months. */
+  /** Checks what a call has left of its months. */
   note({ accountId, allowance }: LimitSubject, { month, plan, credential: own, now }: LimitState): void {
     if (!month) return
     this.#look({ accountId, credentialId: undefined, used: month.used, max: plan.perMonth, now })

@@ -5,7 +5,7 @@ export interface Month {
   endsAt: number
 }
 
-/** Nearly every instant lies in the month that was computed last. */
+/** Nearly every time lies in the month that was computed last, so this month is cached. */
 let latest: Month = { name: '', startsAt: 0, endsAt: 0 }
 
 export function monthOf(epochMs: number): Month {

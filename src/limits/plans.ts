@@ -18,10 +18,10 @@ export function reaches(tier: Tier, required: Tier): boolean {
   return TIERS.indexOf(tier) >= TIERS.indexOf(required)
 }
 
-/** Each must divide `COST` of caps/scripts.ts: tags lose fractions. */
+/** Each weight must divide `COST` of caps/scripts.ts, because tags have no fractions. */
 const WEIGHT_OF_TIER: Record<Tier, number> = { developer: 1, pro: 2, business: 4, enterprise: 8 }
 
-/** Share of an upstream's cap while others have demand, relative to theirs. */
+/** Weight with which an account shares an upstream's cap while other accounts have demand. */
 export function weightOf(tier: Tier): number {
   return WEIGHT_OF_TIER[tier]
 }

@@ -9,18 +9,23 @@ import { decodeEntry } from './usage-ledger.ts'
 
 const MOVE_EVERY_MS = 1_000
 
-/** Shorter than the flush interval, so that a dead node delays none. */
+/**
+ * Lifetime of the lease. It is shorter than the flush interval, so that a dead node delays no
+ * flush.
+ */
 const LEASE_MS = 900
 
-/** How long a failure is remembered after it was last seen, seconds: several tries. */
+/**
+ * How long a failure is remembered after it was last seen, seconds; long enough for several tries.
+ */
 const FAILING_SECONDS = 8
 
 const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.url))
 
 /**
- * Moves usage from Redis to Postgres each second, in batches whose ids Postgres keeps: a batch of a
- * dead node is written by the next node, and none counts twice. A lease lets one node work; two
- * would do no harm.
+ * Moves usage from Redis to Postgres each second, in batches whose ids Postgres remembers. If a
+ * node dies, the next node writes its batch, and no batch counts twice. A lease lets only one node
+ * work at a time; two would do no harm.
  */
 export class UsageFlusher {
   readonly #deps: { db: Db; redis: RedisConnection; log: Log }
@@ -39,7 +44,7 @@ export class UsageFlusher {
     }, MOVE_EVERY_MS)
   }
 
-  /** What is pending stays in Redis for another node. */
+  /** Pending counts stay in Redis for another node. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#current
@@ -50,7 +55,8 @@ export class UsageFlusher {
     this.#isMoving = true
     try {
       if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
-      // Left counts first: while Postgres is away the pending counts stay one hash.
+      // Batches of earlier runs come first. While Postgres is away, no new batch is made, so the
+      // pending counts stay in one hash.
       for (const id of await redis.smembers(keys.usageBatches)) await this.#write(id)
       const id = randomUUID()
       if ((await sealBatch.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)
@@ -73,7 +79,7 @@ export class UsageFlusher {
     log.info('usage is written to Postgres again')
   }
 
-  /** For operators: calls go on without it. */
+  /** Records the failure for operators. Calls continue without usage. */
   async #noteFailure(): Promise<void> {
     const { redis, log } = this.#deps
     this.#isFailing = true

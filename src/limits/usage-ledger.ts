@@ -7,16 +7,16 @@ import { loadScript } from '../redis/script.ts'
 
 export interface UsedCall {
   call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'limitsAcquiredAt'>
-  /** A refused call is shown and never charged. */
+  /** A refused call is shown in usage and never charged. */
   verdict: Verdict
 }
 
-/** How long an id counts once: longer than a write is repeated. */
+/** How long an id is remembered, so that it counts once; longer than a write is repeated. */
 const MARKER_SECONDS = 300
 
 const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { MARKER_SECONDS })
 
-/** Repeating it under the same id counts nothing more. */
+/** Records usage. A repetition with the same id counts nothing. */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, verdict } of calls) {
@@ -30,7 +30,7 @@ export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id:
   await record.run(redis, [keys.usagePending, keys.usageWritten(id)], [...counts].flat())
 }
 
-/** Undefined for a field that is none of ours. */
+/** Undefined if the field is not one of our fields. */
 export function decodeEntry(field: string): UsageEntry | undefined {
   const match =
     /^(\d{4}-\d{2}-\d{2})\|([0-9a-f-]{36})\|([0-9a-f-]{36}|session)\|([\w-]+)\|(\d{3})\|(live|test)(\|refused)?$/.exec(

@@ -34,8 +34,8 @@ local count = #ARGV - FIRST_ID + 1
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
 
--- Extends a key's life if less is left than it must last, because reading the rest costs a fraction
--- of writing it.
+-- Extends a key's lifetime only if too little is left, because reading the lifetime costs a
+-- fraction of writing it.
 local function keepAlive(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
@@ -49,12 +49,12 @@ local function limitsOf(prefix, firstKey, firstBound)
   }
 end
 local account, credential = limitsOf('', 2, 7), KEYS[6] and limitsOf('credential-', 6, 10)
--- In the order in which they refuse.
+-- The limits in the order in which they refuse.
 local allLimits = credential and {credential, account} or {account}
 
 if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
--- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be
--- past midnight.
+-- A refund finds its month by Redis' clock, so the node must name this month. The node's own clock
+-- may already be past midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
 for _, limits in ipairs(allLimits) do
   if limits.perMinute >= 0 then
@@ -72,13 +72,12 @@ for _, limits in ipairs(allLimits) do
   end
 end
 
--- How many calls each limit lets through. The first of the strictest limits refuses the other
--- calls.
+-- How many calls each limit allows. The first of the strictest limits refuses the other calls.
 local leasesLeft = math.huge
 for _, limits in ipairs(allLimits) do
   if limits.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, limits.inFlightMax - limits.inFlight)) end
 end
--- If one call of a batch may be in flight now, the others may wait for its lease.
+-- If at least one call of a batch may be in flight now, the others may wait for its lease.
 local mayWait = take ~= 'each' and leasesLeft > 0
 local decision, granted = 'ok', count
 local function bound(limit, left)
@@ -112,7 +111,7 @@ if granted > 0 then
   end
 end
 
--- EXPECTED_ENDS has no calls that are expected to end within a second.
+-- EXPECTED_ENDS does not contain calls that are expected to end within a second.
 local function msToNextEnd(leasesOf)
   local ids = redis.call('ZRANGE', leasesOf, 0, LEASES_READ_MAX - 1)
   if #ids == 0 then return 0 end
@@ -126,8 +125,8 @@ end
 local reply = {decision, nowMs, granted, leases, 0}
 for index = #allLimits, 1, -1 do
   local limits = allLimits[index]
-  -- A lease that nobody ends expires. If the clock was set back meanwhile, the lease expires no
-  -- later than a lease that begins now.
+  -- If nobody ends a lease, it expires. If the clock was set back meanwhile, the lease is shortened
+  -- to the end of a lease that begins now.
   if decision == limits.prefix .. 'in-flight' then
     followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
     reply[5] = msToNextEnd(limits.leases)
@@ -137,7 +136,7 @@ for index = #allLimits, 1, -1 do
   if limits.perMinute >= 0 then
     local wanted = take == 'all' and count or 1
     local isRefusing = decision == limits.prefix .. 'minute'
-    -- The rank of the entry that must leave, so that the wanted calls fit.
+    -- The rank of the entry that must leave the window before the wanted calls fit.
     local rank = isRefusing and limits.inMinute + granted + wanted - limits.perMinute - 1 or 0
     local entry = redis.call('ZRANGE', limits.minute, rank, rank, 'WITHSCORES')
     if entry[2] then limits.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end

@@ -51,7 +51,7 @@ for index = 3, #ARGV, 7 do
     end
   end
 end
--- Nothing comes back for these calls, so it does not matter which of them had a lease.
+-- These calls give nothing back, so it does not matter which of them had a lease.
 for first = 1, #plain, CHUNK do
   ended = ended + redis.call('ZREM', IN_FLIGHT, unpack(plain, first, math.min(first + CHUNK - 1, #plain)))
 end
@@ -61,7 +61,7 @@ for counter, count in pairs(units) do
 end
 if #handedOn > 0 then
 --- @include "../../redis/lua/clock.lua"
-  -- The end of its last lease deleted the key, and its life with it.
+  -- Ending its last lease has deleted the key, and with the key its expiry.
   local function addLease(leases, callId)
     redis.call('ZADD', leases, math.floor(now) + leaseMs, callId)
     redis.call('PEXPIRE', leases, 2 * LEASE_MS_MAX)

@@ -7,6 +7,7 @@ local ENDS = unpack(KEYS)
 local now, endsAt, callId = unpack(ARGV)
 redis.call('ZREMRANGEBYSCORE', ENDS, '-inf', now)
 redis.call('ZADD', ENDS, endsAt, callId)
--- The soonest matter. A call whose note is removed counts as a call that may end at any moment.
+-- Only the soonest ends matter. A call whose entry is removed counts as a call that may end at any
+-- moment.
 redis.call('ZREMRANGEBYRANK', ENDS, NOTES_MAX, -1)
 redis.call('PEXPIRE', ENDS, LEASE_MS_MAX)
