@@ -4,12 +4,12 @@ import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
 /**
- * Suffix of the leader's token once its first attempt has begun (written within a second).
- * Connecting counts: followers must assume that the request was sent.
+ * Suffix of the leader's token after its first attempt has begun (written within a second). Opening
+ * the connection counts as the beginning, because followers must assume that the request was sent.
  */
 export const BEGUN = ' sent'
 
-/** Keys under which identical calls share an answer; in the upstream's hash slot. */
+/** Keys under which identical calls share an answer, in the hash slot of the upstream. */
 export interface CacheKeys {
   answer: string
   /** Names the queued call whose answer identical calls share. */
@@ -18,12 +18,12 @@ export interface CacheKeys {
   leader: string
 }
 
-/** How a request holds the lead for an answer. */
+/** A request's claim to be the leader for an answer. */
 export interface Lead {
   keys: CacheKeys
   /**
-   * Values that the key `leader` may have while the request holds the lead: before its first
-   * attempt has begun, and afterwards.
+   * Values of the key `leader` while the request is the leader: before its first attempt has begun,
+   * and after.
    */
   tokens: [waiting: string, begun: string]
 }
@@ -34,19 +34,19 @@ type CachedCall = Pick<
 >
 
 /**
- * The keys of a call's answer; undefined if answers are not shared. Equal parameters give equal
- * keys, whatever their order was; a caller's own answers, and those under a provider key, are kept
- * apart.
+ * The keys of a call's answer; undefined if answers are not shared. Equal parameters in any order
+ * give equal keys. Answers that belong to one caller, and answers with a provider key, have
+ * separate keys.
  */
 export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): CacheKeys | undefined {
   const rule = endpoint.cache
   if (!rule) return undefined
   const parameters = rule.key?.(call.parameters) ?? call.parameters
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-  // Calls of an account may use different provider keys: the account's own keys and the keys of its
-  // teams. Members of a team must not read what the owner's own key opens.
+  // Calls of an account may use different provider keys: the account's own and those of its teams.
+  // Members of a team must not read answers that only the owner's key can get.
   const owner = (rule.perCaller ? call.accountId : '') + (call.providerKey?.bucket ?? '')
-  // Another document of an own API may lead to another address, and read other data of the answer.
+  // Another document of an own API may have another address, or read other data from the answer.
   const document = call.document === undefined ? [] : [call.document]
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner, ...document])
   const digest = hash('sha256', identity, 'base64url').slice(0, 27)

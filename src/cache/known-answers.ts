@@ -1,20 +1,20 @@
 import { LRUCache } from 'lru-cache'
 import type { ReplyHead } from '../queue/reply-head.ts'
 
-/** Answers that are remembered; beyond it the least recently used answer is forgotten. */
+/** Most remembered answers. Beyond it the least recently used answer is forgotten. */
 const ANSWERS_MAX = 50_000
 
 /**
- * Longest time after a call was admitted for which identical calls are expected to share its
- * answer. Milliseconds.
+ * For how long after a call's admission identical calls are expected to share its answer,
+ * milliseconds.
  */
 const EXPECTED_MS = 1_000
 
 /**
- * The stored answers that an API node knows of without a look-up: replies say how long an answer is
- * fresh, and a call that is on its way to an answer will store it. A call for a known answer does
- * not join its upstream's wait queue. If the node is wrong, because an answer was evicted or its
- * call failed, the worker finds none and joins the queue itself.
+ * The stored answers that an API node knows without a look-up. Replies say how long an answer is
+ * fresh, and a running call will store its answer. A call with a known answer does not join its
+ * upstream's wait queue. If the node is wrong, because an answer was evicted or its call failed,
+ * the worker finds no answer and joins the queue itself.
  */
 export class KnownAnswers {
   /** Until when an answer is fresh or expected, by its key; milliseconds of the monotonic clock. */
@@ -24,14 +24,14 @@ export class KnownAnswers {
     return (this.#until.get(key) ?? 0) > performance.now()
   }
 
-  /** A call is on its way whose answer will be stored. */
+  /** Records that a running call will store its answer. */
   expect(key: string): void {
     this.#until.set(key, Math.max(this.#until.get(key) ?? 0, performance.now() + EXPECTED_MS))
   }
 
   /**
-   * Learns from a reply: `freshMs` is how long the answer is fresh; a stored UPSTREAM_NOT_FOUND is
-   * an answer as well.
+   * Records the answer of a reply. `freshMs` is how long the answer is fresh. A stored
+   * UPSTREAM_NOT_FOUND is an answer too.
    */
   learn(key: string | undefined, { code, freshMs }: Pick<ReplyHead, 'code' | 'freshMs'>): void {
     if (key === undefined) return

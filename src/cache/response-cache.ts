@@ -9,50 +9,49 @@ import { loadScript } from '../redis/script.ts'
 import type { Lead } from './cache-key.ts'
 
 /**
- * Partitions of one upstream's stored answers, bytes of Redis' memory. A full partition evicts
- * answers of the account that has most. Answers to calls with undeclared parameters have a small
- * partition: made-up parameters evict no answer to a plain call.
+ * Size of the partitions of one upstream's stored answers, bytes of Redis' memory. A full partition
+ * evicts answers of the account with the most bytes. Answers to calls with undeclared parameters
+ * have their own small partition, so that made-up parameters cannot evict answers to plain calls.
  */
 const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
-/** Larger answers are not stored, bytes. */
+/** Largest stored answer, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
 
-/** Answers that are read, and that are stored, by one command. */
+/** Most answers that one command reads or stores. */
 const TOGETHER_MAX = 16
 
-/** A larger answer is stored by a command of its own, bytes: Redis serves nobody else meanwhile. */
+/** A larger answer gets a command of its own, bytes, because Redis serves nobody else meanwhile. */
 const STORED_TOGETHER_BYTES_MAX = 32 * 1024
 
 /** A stored answer. */
 export interface CacheEntry {
-  /** Redis time, milliseconds. */
+  /** Time of Redis, milliseconds. */
   storedAt: number
   freshMs: number
-  /**
-   * After freshness: how long it may be served while it is refreshed, and when the upstream fails.
-   */
+  /** How long after freshness it may be served while it is refreshed, and if the upstream fails. */
   staleWhileRevalidateMs: number
   staleIfErrorMs: number
-  /** Of a stored failure, which says that there is no such thing. */
+  /** Set for a stored "not found". */
   code?: ErrorCode
   message?: string
-  /** The fallback source of the API answered. */
+  /** Whether the fallback source of the API answered. */
   isFromFallback?: true
-  /** The `traceparent` of the call that it was fetched for; absent if that call is not traced. */
+  /** The `traceparent` of the call that fetched it; absent if that call was not traced. */
   fetchedBy?: string | undefined
   body: Buffer
 }
 
 /**
- * What the partition's other keys take for an entry besides its key and its owner, bytes. As
+ * Bytes that the partition's other keys use for an entry besides its key and its owner, as
  * measured.
  */
 const INDEX_BYTES = 380
 
 /**
- * Part of a full partition that is evicted beside the room for an answer, and answers evicted
- * together: the search for them costs most.
+ * The share of a full partition that is evicted in addition to the room for the new answer, and
+ * most answers that are evicted together. The search for answers to evict is the most expensive
+ * part.
  */
 const EVICTED_AHEAD = 1 / 128
 const EVICTED_MIN = 16
@@ -69,25 +68,27 @@ const storeAnswers = loadScript(new URL('./lua/store-answers.lua', import.meta.u
   ENDED_MAX,
 })
 
-/** The call that an answer was fetched for, by which it is stored and evicted. */
+/**
+ * The call that fetched an answer. It decides where the answer is stored and when it is evicted.
+ */
 export interface AnswerOrigin {
   slug: string
   hasUndeclared: boolean
-  /** Account, or the accounts that count as a single account. */
+  /** The account, or the accounts that count as one. */
   owner: string
-  /** Of the request that brought the answer: it ends when the answer is stored. */
+  /** The lead of the request that fetched the answer. It ends when the answer is stored. */
   lead?: Lead | undefined
 }
 
-/** What `store-answers.lua` takes for one answer. */
+/** The values for one answer in the form for `store-answers.lua`. */
 interface Storing {
   keys: string[]
   values: (string | number | Buffer)[]
 }
 
 /**
- * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are
- * slower, not broken.
+ * Stored answers in Redis, with limited memory for each upstream. Fails open: without it calls are
+ * slower, but they work.
  */
 export class ResponseCache {
   readonly #redis: RedisConnection
@@ -103,8 +104,8 @@ export class ResponseCache {
   }
 
   /**
-   * The stored answer under a key, even if it is stale; one command reads the answers of a tick of
-   * the event loop.
+   * The stored answer with a key, even if it is stale. One command reads the answers that are
+   * requested in a tick of the event loop.
    */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
@@ -131,9 +132,9 @@ export class ResponseCache {
 
   /**
    * Stores an answer in its partition, unless Redis is short of memory. One command stores the
-   * answers of a tick of the event loop, or of three.
+   * answers of one tick of the event loop, or of three if the process is busy.
    *
-   * @returns whether it is stored, and the lead has ended
+   * @returns whether the answer is stored and the lead has ended
    */
   async store({ slug, hasUndeclared, owner, lead }: AnswerOrigin, key: string, entry: CacheEntry): Promise<boolean> {
     const { body, ...head } = entry
@@ -163,7 +164,7 @@ export class ResponseCache {
   }
 }
 
-/** How old an entry is past its freshness, milliseconds; 0 or less while it is fresh. */
+/** Milliseconds since the end of an entry's freshness; 0 or less while it is fresh. */
 export function stalenessMs(entry: CacheEntry, now: number): number {
   return now - entry.storedAt - entry.freshMs
 }

@@ -16,12 +16,12 @@ export interface CancelAccountDeps extends CancelDeps {
 const PAUSE_MS = 250
 
 /**
- * Cancels what an account has in flight, if it may make no calls any more. Call it after the change
- * is announced: then nothing is admitted that was not in flight. Returns after the first look. A
- * batch may have handed a lease to its next call meanwhile, and an asynchronous call may not have
- * been recorded yet: so it looks again, in the background, until nothing is in flight, the account
- * may make calls again, or no caller can be waiting any more. Fails open: what Redis or Postgres
- * did not let find goes on to its deadline.
+ * Cancels the running calls of an account that may make no calls any more. Call it after the change
+ * is announced, so that no further call is admitted. It returns after the first look. At that time
+ * a batch may have handed a lease to its next call, and an asynchronous call may not be recorded
+ * yet. So it continues to look in the background until no call is running, the account may make
+ * calls again, or no caller can be waiting any more. Fails open: if Redis or Postgres do not find a
+ * call, it runs until its deadline.
  */
 export async function cancelAccountCalls(deps: CancelAccountDeps, accountId: string): Promise<void> {
   if (await hasCalls(deps, accountId)) void cancelRest(deps, accountId)
@@ -36,13 +36,13 @@ async function cancelRest(deps: CancelAccountDeps, accountId: string): Promise<v
 }
 
 /**
- * Cancels what is in flight now.
- * @returns whether anything was, or may be
+ * Cancels the calls that are running now.
+ * @returns whether a call was running, or may be
  */
 async function hasCalls(deps: CancelAccountDeps, accountId: string): Promise<boolean> {
   try {
     const account = await findUser(deps.db, accountId)
-    // An account that was deleted makes no calls of any kind.
+    // An account that was deleted makes neither live nor test calls.
     const modes = account ? forbiddenModes(account, deps.config.accounts.signup) : (['live', 'test'] as const)
     const inFlight = await Promise.all(
       modes.map((mode) => deps.redis.zrange(accountKeys.inFlight(accountId, mode), '0', '-1')),
@@ -59,6 +59,6 @@ async function hasCalls(deps: CancelAccountDeps, accountId: string): Promise<boo
 async function cancelOne(deps: CancelAccountDeps, { id, accountId }: { id: string; accountId: string }): Promise<void> {
   const call = await readAsyncCall(deps.redis, { id, accountId })
   if (call) await cancelCall(deps, call)
-  // A node waits for its reply: the worker that has the call, or gets it, sends one.
+  // The node waits for a reply, which the worker that has or gets the call will send.
   else await announceCancel(deps.redis, '*', id)
 }

@@ -11,18 +11,18 @@ import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 export interface CancelDeps extends WithdrawDeps, EndDeps {}
 
 /**
- * How long to wait for the worker that has a cancelled call, milliseconds: a worker that is alive
- * takes a few.
+ * How long to wait for the worker that has a cancelled call, milliseconds. A living worker needs a
+ * few.
  */
 const RELEASE_MS_MAX = 1_000
 const RELEASE_CHECK_MS = 20
 
 /**
- * Cancels an asynchronous call. The first stored result decides who wins, this process or the
- * worker. A call that no worker had begun with is completed here and costs nothing; otherwise its
- * worker knows whether a request was sent, and completes it, unless it was lost.
+ * Cancels an asynchronous call. The first stored result decides whether this process or the worker
+ * wins. If no worker has begun with the call, it is ended here and costs nothing. Otherwise the
+ * worker knows whether a request was sent, and ends the call, unless the worker is dead.
  * @returns false if the call had ended before
- * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
+ * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED; then nothing was decided
  */
 export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boolean> {
   const { redis, log } = deps
@@ -32,7 +32,8 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
-  // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
+  // The call is cancelled from here on, whatever fails below: if a worker still has the call, it
+  // reads the stored result.
   const withdrawing = withdrawCall(deps, { ...call, waitEntry: call.waiting, jobId: call.id })
   const end = (reach: Reach) =>
     endAsyncCall(deps, call, { head, reach, reply: (announcement) => sendReply(redis, call, announcement) })
@@ -50,7 +51,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** The caller's next call must not find the cancelled call in flight. */
+/** Makes sure that the caller's next call does not find the cancelled call in flight. */
 async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
   const end = performance.now() + RELEASE_MS_MAX
   while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)

@@ -15,7 +15,7 @@ export interface EndDeps {
   redis: RedisConnection
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
   callLog: Pick<CallLogWriter, 'write'>
-  /** Redis' clock. */
+  /** Its clock is that of Redis. */
   health: Pick<HealthCache, 'now'>
   log: Log
 }
@@ -23,25 +23,25 @@ export interface EndDeps {
 type AccountCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug' | 'limitsAcquiredAt'>
 
 export interface AsyncCallEnd {
-  /** Of the outcome that is kept, which the caller can fetch by now. */
+  /** The stored outcome, which the caller can fetch already. */
   head: ReplyHead
-  /** How far the call's requests got, as the process knows that ends the call. */
+  /** How far the call's requests got, as far as this process knows. */
   reach: Reach
   /** The parts of the call's time; absent if no worker ran it. */
   times?: CallTimes
   bytes?: number
-  /** Sends the node whose caller may still wait that the outcome is kept. */
+  /** Tells the node whose caller may still wait that the outcome is stored. */
   reply?: (announcement: Reply) => Promise<void>
 }
 
 const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
 
 /**
- * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes
- * its row and its line of the log, and tells the node whose caller may wait, in this order. Several
- * processes may end a call, and a single process counts it.
+ * Ends an asynchronous call whose outcome is stored. In this order it ends the call for its
+ * account, counts it, writes its row and its log line, and tells the node whose caller may wait.
+ * Several processes may end a call, but only one counts it.
  *
- * @throws RedisError: it can be repeated
+ * @throws RedisError; the step can be repeated
  */
 export async function endAsyncCall(
   { redis, telemetry, callLog, health, log }: EndDeps,
@@ -67,12 +67,12 @@ export async function endAsyncCall(
 /**
  * Counts an asynchronous call's usage and releases its limits.
  *
- * @returns whether no process did before
+ * @returns whether this process was the first
  * @throws RedisError
  */
 export async function completeCall(redis: RedisConnection, call: AccountCall, verdict: Verdict): Promise<boolean> {
-  // Counted first, under the call's id: if the release's reply is lost, nobody would know that the
-  // call is still to be counted.
+  // Usage is counted first, under the call's id. Otherwise, if the reply of the release were lost,
+  // nobody would know that the call must still be counted.
   await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
   const ending = { ...call, isAsync: true, refund: refundOf(verdict) }
   return (await endCalls(redis, call, { calls: [ending] })).ended === 1

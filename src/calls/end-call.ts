@@ -7,13 +7,13 @@ import type { CallJob } from '../queue/call-job.ts'
 import { type CallArrival, type RecordDeps, recordCall } from '../telemetry/record-call.ts'
 import type { CallResult, FinalResult } from './pending-call.ts'
 
-/** A call whose caller waits on this node, and what came of it. */
+/** A call whose caller waits on this node, and its outcome. */
 export interface AwaitedCall {
   arrival: CallArrival
   job: CallJob
   principal: Principal
   /**
-   * How long admission took, and the wait that it quoted, milliseconds. Absent for a call that was
+   * Duration of admission, and the wait that it forecast, milliseconds. Absent if the call was
    * refused before it was queued.
    */
   admission?: { admissionMs: number; quotedMs: number }
@@ -26,7 +26,7 @@ export interface NodeEndDeps extends RecordDeps {
 
 /**
  * Ends a call whose caller waits on this node: for its account (limits and usage) and for operators
- * (trace, count, log). The worker of an asynchronous call ends it for its account, unless the call
+ * (trace, count, log). An asynchronous call is ended for its account by its worker, unless the call
  * could not be queued.
  *
  * @returns as `CallEndBatcher.end`

@@ -2,12 +2,12 @@ import { forgetResults } from '../queue/results.ts'
 import { type CancelAccountDeps, cancelAccountCalls } from './cancel-account-calls.ts'
 
 /**
- * Ends what is under way for an account that is gone, and deletes the results that it has not
- * fetched. Call it after the change is announced.
+ * Cancels the running calls of a deleted account, and deletes results that it has not fetched. Call
+ * it after the change is announced.
  */
 export async function forgetAccount(deps: CancelAccountDeps, accountId: string): Promise<void> {
   await cancelAccountCalls(deps, accountId)
-  // A result that is not found ends by itself within 15 minutes.
+  // A result that is not found here expires within 15 minutes.
   await forgetResults(deps.redis, accountId).catch((error) =>
     deps.log.warn({ err: error, accountId }, 'failed to delete the kept results of an account that is gone'),
   )

@@ -31,8 +31,8 @@ export interface PendingDeps extends WithdrawDeps {
 export const DEADLINE_GRACE_MS = 250
 
 /**
- * The caller closed the connection. Nobody reads the answer; logs, metrics and console show the
- * code.
+ * The caller closed the connection. Nobody reads the answer; logs, metrics and the console show
+ * this code.
  */
 export class CallerLeftError extends GatewayError {
   constructor() {
@@ -51,7 +51,7 @@ export interface CallerWait {
   throwIfOver: () => void
 }
 
-/** What came of a call while its caller waited. `accepted`: an asynchronous call goes on. */
+/** How a call ended while its caller waited. `accepted`: it is asynchronous and continues. */
 export type CallResult = { kind: 'accepted' } | FinalResult
 
 export type FinalResult = { kind: 'reply'; reply: Reply; verdict: Verdict } | FailedResult
@@ -68,19 +68,18 @@ export interface FailedResult {
 
 export interface PendingOptions {
   wait: CallerWait
-  /** False for a caller that wants 202 at once. */
+  /** False if the caller wants a 202 at once. */
   isAwaited?: boolean
   /**
-   * The reach of a call that this node failed to queue, which decides what it costs: `refused`
-   * gives back all its units, and `unsent` its unit of the month.
+   * The reach of a call that this node could not queue. It decides what the call costs: `refused`
+   * gives back all units, `unsent` the unit of the month.
    */
   reachIfUnqueued: 'refused' | 'unsent'
 }
 
 /**
- * The life of a call on its node: queues the call, waits for its reply, and withdraws it if the
- * wait ends first. An asynchronous call that is queued goes on, even if this node ends. Never
- * throws.
+ * Runs a call on its node: queues it, waits for its reply, and withdraws it if the wait ends first.
+ * An asynchronous call that is queued continues, even if this node ends. Never throws.
  */
 export async function runPendingCall(
   deps: PendingDeps,
@@ -113,7 +112,7 @@ export async function runPendingCall(
     return { kind: 'failed', error, verdict }
   } finally {
     giveSpareRoomBack?.()
-    // A reply that comes after its caller left still decides what the call costs.
+    // If the reply comes after the caller left, it still decides what the call costs.
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
   }
@@ -143,14 +142,14 @@ async function enqueueTraced(
 /** Why a node stopped waiting for a reply. */
 interface WaitFailure {
   thrown: unknown
-  /** The node knows that the call was queued. If not, Redis may have queued it all the same. */
+  /** Whether the node knows that the call was queued. If not, Redis may still have queued it. */
   isQueued: boolean
   withdrawing: Promise<Withdrawal>
 }
 
 /**
- * The error that the caller gets. 503 says that nothing was sent, and callers repeat such a call.
- * If the call must not be repeated, 503 therefore needs a proof.
+ * The error for the caller. 503 means that nothing was sent, and callers repeat such a call. So if
+ * the call must not be repeated, 503 needs a proof.
  */
 async function errorOfCall(
   { thrown, isQueued, withdrawing }: WaitFailure,
@@ -158,7 +157,7 @@ async function errorOfCall(
 ): Promise<GatewayError> {
   const error = toGatewayError(thrown)
   const mayBeSent = isQueued || isUnacknowledged(thrown)
-  // Nobody reads the error of a call whose caller left.
+  // Nobody reads the error if the caller left.
   if (!mustNotRepeat || !mayBeSent || error.code === 'CALL_CANCELLED') return error
   return (await isProvenUnsent(withdrawing)) ? error : new GatewayError('OUTCOME_UNKNOWN', { cause: error })
 }
@@ -170,7 +169,7 @@ function verdictOf(
 ): FailedResult['verdict'] {
   if (code === 'OUTCOME_UNKNOWN') return { code, reach: 'maybe-sent' }
   if (!isQueued) return { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
-  // What a call that was not cancelled costs follows from its code, so nobody waits for its reply.
+  // Unless the call was cancelled, its code decides what it costs, so nobody waits for its reply.
   if (code !== 'CALL_CANCELLED') return { code, reach: 'maybe-sent' }
   return withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
 }
@@ -184,7 +183,10 @@ async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean
   return proof?.isRemoved === true && proof.reach === 'unsent'
 }
 
-/** Why the wait of an asynchronous call is over: the caller preferred not to wait any longer. */
+/**
+ * The reason if an asynchronous call is not waited for any longer, because its caller prefers a
+ * 202.
+ */
 const STILL_RUNNING = new Error('the call goes on')
 
 /**
@@ -208,12 +210,12 @@ export async function awaitCall(
 }
 
 /**
- * Waits while the caller is there. A signal with its controller and listeners would cost several
- * times as much on every call.
+ * Waits while the caller is connected. An AbortController with listeners would cost several times
+ * as much for every call.
  */
 function waitForCaller(socket: CallerSocket, waitMs: number, onTimeout: () => Error): CallerWait & { end: () => void } {
   const { promise: over, reject } = Promise.withResolvers<never>()
-  // It may be over before anybody listens.
+  // The wait may end before anybody listens.
   over.catch(() => undefined)
   let reason: Error | undefined
   const endWith = (error: Error): void => {

@@ -26,13 +26,13 @@ export interface BatchDeps
 
 export interface BatchRun {
   origin: CallOrigin
-  /** Of the request that brought the batch. */
+  /** The id of the batch's request. */
   headers: TracedRequest['headers']
-  /** The address that it came from, read while its connection is there. */
+  /** The address of the caller, read while the connection exists. */
   ip: string
   left: AbortSignal
   /**
-   * Looks the caller up again because the account has changed.
+   * Looks the caller up again after the account has changed.
    *
    * @throws GatewayError if the credential has ended
    */
@@ -75,7 +75,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       const [error, verdict] = [errorOf(ended.end), await ended.end.verdict]
       // Test calls have no monthly quota.
       if (refundOf(verdict) === 'nothing' && principal.mode === 'live') charged += 1
-      // Cancelled though its caller has not left: the account may make no calls any more.
+      // The call was cancelled although its caller is still there, because the account may make no
+      // calls any more.
       if (error?.code === 'CALL_CANCELLED') ending.abort(error)
       const next: BatchUnit | undefined = end.aborted ? undefined : waiting.shift()
       run.emit(unit, ended.end)
@@ -83,8 +84,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
         const { version } = await endCall(deps, ended, next && { callId: next.job.id, leaseMs })
         if (next) rights.note(version)
       } catch (error) {
-        // Without Redis no other call can be made. The next call may have got the lease: Redis may
-        // have run the step.
+        // Without Redis no further call can be made. The next call may already have the lease,
+        // because Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
         if (next) void refuse([next], error)
         ending.abort(error)
@@ -103,9 +104,9 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 }
 
 /**
- * The rights of a batch's caller, which may change while the batch runs: its key may expire or be
- * revoked, its plan lowered. Each step brings the account's version, and another version makes the
- * next call look the caller up again.
+ * The rights of a batch's caller. They may change while the batch runs, for example if its key
+ * expires or is revoked, or its plan is lowered. Each step returns the account's version. If the
+ * version has changed, the next call looks the caller up again.
  */
 class CurrentRights {
   readonly #deps: Pick<BatchRun, 'authenticateAgain' | 'ip'> & { now: () => number }
@@ -123,8 +124,8 @@ class CurrentRights {
   }
 
   /**
-   * @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can
-   *   be looked up.
+   * @throws GatewayError if the caller may not call this API any more. Fails closed if the caller
+   *   cannot be looked up.
    */
   async check(checked: CheckedTarget): Promise<void> {
     const { version, expiresAt } = this.#principal
@@ -144,20 +145,20 @@ async function runUnit(
   const { principal } = batch
   const { origin, headers } = run
   const arrival = noteArrival(deps, origin, { url: `/v1/call/${admitted.slug}${admitted.endpoint}`, headers })
-  // Its limits were taken when the batch came.
+  // The batch took its limits when it arrived.
   const awaited = { arrival, job: admitted, principal }
   let admission: AwaitedCall['admission']
   try {
     end.throwIfAborted()
     await rights.check(checked)
-    // It has waited for the plan's limit of calls in flight, not for its upstream.
+    // The call waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
     const queueing = await forecastAndJoin(deps, { ...checked, job: due })
     const admissionEndedAt = deps.health.now()
     const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
     admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }
     const over = rejectOnAbort(end)
-    // It may be over before anybody listens.
+    // The wait may end before anybody listens.
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
     const ended = await runPendingCall(deps, { job, queueing }, { wait, reachIfUnqueued: 'refused' })

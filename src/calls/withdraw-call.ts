@@ -17,28 +17,31 @@ export interface CallToWithdraw {
   id: string
   slug: string
   waitEntry: WaitQueueEntry | undefined
-  /** Others may share it. Undefined if it is not known whether the call was queued. */
+  /**
+   * The job of the call, which other calls may share. Undefined if it is unknown whether the call
+   * was queued.
+   */
   jobId: string | undefined
 }
 
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** What came of withdrawing a call. */
+/** The result of withdrawing a call. */
 export interface Withdrawal {
-  /** The call is out of its lane: no worker will reply to it. */
+  /** Whether the call is out of its lane, so that no worker will reply to it. */
   isRemoved: boolean
   /**
-   * How far its requests got, unless a reply knows better. `unsent`: no worker had begun with the
+   * How far its requests got, unless a reply says otherwise. `unsent`: no worker had begun with the
    * call.
    */
   reach: 'unsent' | 'maybe-sent'
 }
 
 /**
- * Takes a call that nobody waits for out of its lane, or aborts it if a worker runs it.
+ * Removes a call for which nobody waits from its lane, or aborts it if a worker runs it.
  *
- * @throws what Redis throws: it can be repeated
+ * @throws what Redis throws; the step can be repeated
  */
 export async function withdrawCall(
   deps: WithdrawDeps,
@@ -49,16 +52,16 @@ export async function withdrawCall(
   const removed = isAlone ? await removeCall(queues.of(slug), id) : undefined
   if (removed) {
     if (waitEntry) await leaveWaitQueue(deps, waitEntry)
-    // A worker that had begun with the call was lost, or has just ended the call.
+    // The worker that had begun with the call died, or has just ended the call.
     return { isRemoved: true, reach: removed.isStarted ? 'maybe-sent' : 'unsent' }
   }
   await announceCancel(redis, slug, id)
-  // A shared job stays for its other calls; its worker skips calls that nobody waits for.
+  // A shared job stays for its other calls. Its worker skips calls for which nobody waits.
   const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
-  // The worker that has the job takes the call out of the wait queue, unless identical calls wait
-  // in its place.
+  // The worker with the job removes the call from the wait queue, unless identical calls wait in
+  // its place.
   if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
-  // A call that is not in the lane has a worker, or has ended, or never came there.
+  // If the call is not in the lane, a worker has it, or it has ended, or it never arrived there.
   return { isRemoved: false, reach: isInSharedJob ? 'unsent' : 'maybe-sent' }
 }
 

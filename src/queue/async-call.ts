@@ -8,7 +8,7 @@ import type { WaitQueueEntry } from './wait-queue-entry.ts'
 
 const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url))
 
-/** What finds an asynchronous call again, and cancels it. */
+/** What is stored of an asynchronous call, to find and cancel it. */
 export interface AsyncCall
   extends Pick<
     CallJob,
@@ -25,19 +25,19 @@ export interface AsyncCall
     | 'replyTo'
     | 'origin'
   > {
-  /** Its entry in the wait queue of its upstream; undefined if it has none. */
+  /** Its entry in the wait queue of its upstream; undefined if it has no entry. */
   waiting: WaitQueueEntry | undefined
 }
 
-/** Stored as earlier versions read it. @until 0.4.0 */
+/** The form that earlier versions read. @until 0.4.0 */
 interface StoredAsyncCall extends Omit<AsyncCall, 'limitsAcquiredAt'> {
   enqueuedAt: number
 }
 
 /**
- * Remembers a call for as long as its result is kept.
+ * Stores a call for as long as its result is kept.
  *
- * @throws GatewayError RESULT_STORAGE_FULL: nothing is done
+ * @throws GatewayError RESULT_STORAGE_FULL; then nothing was stored
  */
 export async function recordAsyncCall(
   redis: RedisConnection,

@@ -4,11 +4,13 @@ import { Compile } from 'typebox/schema'
 
 const ID_BYTES = 16
 
-/** For the next ids. Made together, an id costs an eighth of a UUID that loses its hyphens. */
+/**
+ * Random bytes for the next ids. Made in advance, an id costs an eighth of a UUID without hyphens.
+ */
 const randomBytes = Buffer.alloc(256 * ID_BYTES)
 let randomBytesUsed = randomBytes.length
 
-/** A new id of a call or of a request: its kind and 32 hexadecimal digits, as a UUID has. */
+/** A new id of a call or a request: its kind and 32 hexadecimal digits, like a UUID. */
 export function createId(kind: 'call' | 'req'): string {
   if (randomBytesUsed === randomBytes.length) {
     randomFillSync(randomBytes)
@@ -21,10 +23,10 @@ export function createId(kind: 'call' | 'req'): string {
 
 /** How a call reached the gateway, for the log of calls. */
 const CallOrigin = Type.Object({
-  /** `req_…`; for a call that came by MCP or in a batch, the id of the message or of the batch. */
+  /** `req_…`. For a call by MCP or in a batch: the id of the message or the batch. */
   requestId: Type.String(),
   via: Type.Enum(['call', 'batch', 'mcp']),
-  /** Of a call by MCP. */
+  /** The tool of a call by MCP. */
   tool: Type.Optional(Type.String()),
   /** The wait that admission forecast, or that a refusal quoted, milliseconds. */
   quotedMs: Type.Optional(Type.Number()),
@@ -34,20 +36,22 @@ const CallOrigin = Type.Object({
 export type CallOrigin = Static<typeof CallOrigin>
 
 /**
- * One call as its job stores it, the contract between API nodes and workers. It is readable in
- * Redis and in the console: no secret in it, keys by id. A job of one call is the call itself, with
- * `v` 1; a job of several calls has `v` 2 (`SharedJob`). A change of either that old workers cannot
- * read gets a new number.
+ * One call as its job stores it: the contract between API nodes and workers. It is readable in
+ * Redis and in the console, so it contains no secrets and names keys by id. The job of one call is
+ * the call itself, with `v` 1; the job of several calls has `v` 2 (`SharedJob`). If a change cannot
+ * be read by old workers, it needs a new number.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),
   id: Type.String({ pattern: '^call_[0-9a-f]{32}$' }),
   accountId: Type.String(),
-  /** Shares scarce caps with the accounts of this group (`shareGroupOf`); absent: with none. */
+  /** The group of accounts with which it shares scarce caps (`shareGroupOf`); absent: none. */
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
-  /** Under which the limits of its key or connection are counted; absent if nobody set any. */
+  /**
+   * Id under which the limits of its key or connection are counted; absent if there are no limits.
+   */
   credentialId: Type.Optional(Type.String()),
   providerKey: Type.Optional(
     Type.Object({ id: Type.String(), scope: Type.String(), isUnproven: Type.Optional(Type.Literal(true)) }),
@@ -59,10 +63,10 @@ const StoredCall = Type.Object({
   parameters: Type.Record(Type.String(), Type.Unknown()),
   /** Undeclared parameters, forwarded as given. */
   extra: Type.Array(Type.Tuple([Type.String(), Type.String()])),
-  /** The upstream's JSON as it came instead of `data`. */
+  /** Whether the answer is the upstream's JSON instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
-  /** The ticket, under its stored name, with the weight. */
+  /** The ticket under its stored name, with the weight. */
   place: Type.Optional(
     Type.Object({
       tag: Type.Number(),
@@ -77,24 +81,25 @@ const StoredCall = Type.Object({
   weight: Type.Optional(Type.Integer()),
   /** `retryAfterMs` of `cacheOnly`. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
-  /** Its reason; absent from nodes of an earlier version. @until 0.4.0 */
+  /** The reason of `cacheOnly`; absent from nodes of an earlier version. @until 0.4.0 */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /**
-   * The result is kept for GET /v1/calls/{id}, because the caller need not wait; the worker then
+   * Whether the call is asynchronous: its result is stored for GET /v1/calls/{id}, and the worker
    * ends the call.
    */
   isAsync: Type.Boolean(),
-  /** Bytes that all kept results of the account may take; of an asynchronous call. */
+  /** For an asynchronous call: most bytes of all stored results of the account. */
   resultBytesMax: Type.Optional(Type.Integer()),
-  /** Digest of the document that the call was checked by; of an own API. */
+  /** For an own API: digest of the document with which the call was checked. */
   document: Type.Optional(Type.String()),
   traceparent: Type.Optional(Type.String()),
-  /** Of an asynchronous call, whose end its worker writes down. */
+  /** For an asynchronous call: how it arrived, because its worker writes the log. */
   origin: Type.Optional(CallOrigin),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
   /**
-   * The node reads several replies from one entry; absent from nodes of an earlier version.
+   * Whether the node can read several replies from one entry; absent from nodes of an earlier
+   * version.
    * @until 0.4.0
    */
   bundledReplies: Type.Optional(Type.Boolean()),
@@ -107,12 +112,13 @@ const StoredCall = Type.Object({
 type StoredCall = Static<typeof StoredCall>
 
 /**
- * Stored under the names that workers of earlier versions read: `toStored` maps them. @until 0.4.0
+ * Members with other stored names, which workers of earlier versions read: see `toStored`. @until
+ * 0.4.0
  */
 export interface CallJob extends Omit<StoredCall, keyof Renamed> {
   /**
-   * When the limits were taken: decides the month and the day for which the call counts. Of a
-   * batch's call, when it got its lease. Redis time, milliseconds.
+   * When the limits were taken; it decides for which month and day the call counts. For a call of a
+   * batch: when it got its lease. Time of Redis, milliseconds.
    */
   limitsAcquiredAt: number
   /**
@@ -122,11 +128,14 @@ export interface CallJob extends Omit<StoredCall, keyof Renamed> {
   admissionEndedAt?: number
   /** Absent if the call has no place in the wait queue. */
   ticket?: QueueTicket
-  /** A stored answer or none: why no request may be sent for the call, and for how long. */
+  /**
+   * If set, the call may only be answered from the store: why no request may be sent, and for how
+   * long.
+   */
   cacheOnly?: { reason: NonNullable<StoredCall['cacheOnlyReason']>; retryAfterMs: number }
   /**
-   * The caller's own upstream key and the bucket of its cap, which holds once the upstream took the
-   * key; absent if the gateway's key is used.
+   * The caller's own upstream key, and its cap bucket, which counts once the upstream has accepted
+   * the key; absent if the gateway's key is used.
    */
   providerKey?: { id: string; bucket: string; isUnproven?: true }
 }
@@ -137,10 +146,10 @@ type Renamed = Pick<
 >
 
 export interface QueueTicket {
-  /** The virtual start time of the call under fair queueing. */
+  /** The virtual start time of the call in fair queueing. */
   tag: number
   /**
-   * An identical call is queued behind this call. If the identical call leads already and has not
+   * Whether an identical call is queued behind this call. If that call already leads and has not
    * begun its attempt, this call overtakes it.
    */
   isAhead?: true
@@ -150,7 +159,7 @@ export const SHARED_JOB_CALLS_MAX = 16
 
 const VERSION_MAX = 2
 
-/** Calls of any callers that reached a node together, each as version 1 has it. */
+/** Calls of any callers that arrived at a node together, each in the form of version 1. */
 const SharedJob = Type.Object({
   v: Type.Literal(2),
   calls: Type.Array(Type.Unknown(), { minItems: 1, maxItems: SHARED_JOB_CALLS_MAX }),
@@ -165,8 +174,8 @@ const OF_ANSWERABLE = [
 ] as const
 
 /**
- * The part of a stored call by which a worker can answer it with a failure. It is the same in every
- * version, so a worker can answer calls that it cannot run.
+ * The part of a stored call that a worker needs to answer it with a failure. It is the same in
+ * every version, so that a worker can answer calls that it cannot run.
  */
 export type AnswerableCall = Pick<CallJob, (typeof OF_ANSWERABLE)[number] | 'limitsAcquiredAt' | 'providerKey'>
 
@@ -183,13 +192,13 @@ function checkStored(data: unknown): StoredCall {
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
 
-/** What is stored of each call of a job, of any version. */
+/** The stored calls of a job of any version. */
 export function storedCalls(data: unknown): unknown[] {
   const { calls } = Object(data)
   return Array.isArray(calls) ? calls : [data]
 }
 
-/** Calls of a job of any version, to answer them. Their `providerKey` is left out. */
+/** The calls of a job of any version, for answering them. `providerKey` is left out. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
   type Known = (typeof known)[number] & { providerKey?: unknown }
@@ -200,9 +209,9 @@ export function parseAnswerable(data: unknown): AnswerableCall[] {
 }
 
 /**
- * The calls of a job: one (version 1), or several (version 2).
+ * The calls of a job: one call (version 1) or several (version 2).
  *
- * @throws LaterVersionError, or Error for no job of a call
+ * @throws LaterVersionError, or Error if it is not a job of calls
  */
 export function parseCalls(data: unknown): CallJob[] {
   const calls: CallJob[] = []
@@ -210,7 +219,7 @@ export function parseCalls(data: unknown): CallJob[] {
   return calls
 }
 
-/** Version 1 for one call, which workers of both versions read. */
+/** One call is stored as version 1, which workers of both versions can read. */
 export function toJobData(calls: CallJob[]): unknown {
   const stored = calls.map(toStored)
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }

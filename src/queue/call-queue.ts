@@ -15,7 +15,7 @@ export class CallQueues {
   readonly #laneOf: (slug: string) => Lane
   readonly #sharedJobs = new Batcher<CallJob, string>(this.#addJob.bind(this), { itemsMax: SHARED_JOB_CALLS_MAX })
 
-  /** `laneOf` says which lane carries the calls of an API now. */
+  /** @param laneOf returns the lane that carries the calls of an API now */
   constructor(redis: RedisConnection, log: Log, laneOf?: (slug: string) => Lane) {
     const lanes = sharedLanes(redis)
     this.#laneOf = laneOf ?? ((slug) => sharedLaneOf(lanes, slug))
@@ -29,13 +29,14 @@ export class CallQueues {
   /** The BullMQ queue of the lane that carries the calls of an API now. */
   readonly of = (slug: string): Queue => this.#queues(this.#laneOf(slug))
 
-  /** The queues of the lanes that carry the calls of these APIs now, each once. */
+  /** The queues of the lanes that carry the calls of these APIs now, without duplicates. */
   queuesOf(slugs: Iterable<string>): Queue[] {
     return [...new Set([...slugs].map((slug) => this.of(slug)))]
   }
 
   /**
-   * Calls that may share a job do so with calls of the same tick, whatever APIs they are for.
+   * Adds calls to lanes. Calls of the same tick that may share a job share one, whatever their
+   * APIs.
    *
    * @returns the id of the job
    * @throws what Redis throws
@@ -46,11 +47,11 @@ export class CallQueues {
     return call.id
   }
 
-  /** @returns the id of the job for each call; a call alone has its own id */
+  /** @returns the id of the job for each call; the job of a single call has the call's id */
   async #addJob(calls: CallJob[]): Promise<string[]> {
     const [first] = calls
     if (!first) return []
-    // Adding the same id twice adds one job.
+    // Adding the same id twice adds only one job.
     const jobId = calls.length === 1 ? first.id : `shared_${first.id}`
     await this.of(first.slug).add(CALL_JOB, toJobData(calls), { jobId })
     return calls.map(() => jobId)
@@ -73,13 +74,13 @@ function openQueue({ name, prefix }: Lane, redis: RedisConnection): Queue {
   return new Queue(name, {
     connection: redis,
     prefix,
-    // Fails when Redis is away instead of waiting: the caller is answered 503.
+    // Fails at once while Redis is away, so that the caller gets 503.
     skipWaitingForReady: true,
-    // Opening sends no command then: BullMQ would remember for ever that a command failed.
+    // Opening sends no command then, because BullMQ would remember its failure for ever.
     skipVersionCheck: true,
     streams: { events: { maxLen: 100 } },
     defaultJobOptions: {
-      // Attempts are the worker's business, under the call's deadline.
+      // The worker itself repeats attempts, within the call's deadline.
       attempts: 1,
       removeOnComplete: true,
       removeOnFail: { count: 100, age: 3_600 },
@@ -91,7 +92,8 @@ function openQueue({ name, prefix }: Lane, redis: RedisConnection): Queue {
  * Takes a call out of its queue while it waits in a job of its own. Reads the job in the same round
  * trip, because BullMQ reports success even for a job that it does not know.
  *
- * @returns `isStarted`: a worker had it, or has handed it back; undefined when it was not there
+ * @returns `isStarted`: whether a worker had it, or has returned it; undefined if it was not in the
+ *   queue
  */
 export async function removeCall(lane: Queue, callId: string): Promise<{ isStarted: boolean } | undefined> {
   const [job, removed] = await Promise.all([lane.getJob(callId), lane.remove(callId)])

@@ -1,8 +1,8 @@
 const HEAD_LENGTH_BYTES = 4
 
 /**
- * Makes a frame: the head's length, the head as JSON, the body, whose bytes are neither parsed nor
- * escaped on their way.
+ * Makes a frame: the length of the head, the head as JSON, and the body. The bytes of the body are
+ * neither parsed nor escaped on their way.
  */
 export function encodeFrame(head: object, body: Buffer): Buffer {
   const text = JSON.stringify(head)

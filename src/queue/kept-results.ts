@@ -5,18 +5,22 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { Reply } from './reply-head.ts'
 import { type ResultOf, readResult } from './results.ts'
 
-/** How long a result is kept here after it was read from Redis, milliseconds. It never changes. */
+/**
+ * How long a result is cached here after it was read from Redis, milliseconds. It never changes.
+ */
 const KEPT_MS = 60_000
 
-/** What a result takes besides its body, bytes. */
+/** Memory of a result besides its body, bytes. */
 const HEAD_BYTES = 1_024
 
-/** Results that are read at once: each may be several megabytes, once compressed and once not. */
+/**
+ * Most results that are read at once. Each may have several megabytes, compressed and uncompressed.
+ */
 const READS_MAX = 8
 
 /**
- * Results as this process has read them: all who fetch one share its bytes, and it is unpacked
- * once.
+ * Caches results that this process has read. All who fetch a result share its bytes, and it is
+ * decompressed once.
  */
 export class KeptResults {
   readonly #redis: RedisConnection
@@ -25,7 +29,8 @@ export class KeptResults {
   readonly #concurrency = new Concurrency(READS_MAX)
 
   /**
-   * `bytesMax`: of all results that are kept, the least recently used of which is forgotten first.
+   * @param bytesMax most bytes of all cached results; beyond it the least recently used is
+   *   forgotten
    */
   constructor(redis: RedisConnection, bytesMax: number) {
     this.#redis = redis
@@ -36,7 +41,7 @@ export class KeptResults {
     })
   }
 
-  /** @returns undefined if there is none, or none yet */
+  /** @returns undefined if there is no result, or no result yet */
   async read({ id, accountId }: ResultOf): Promise<Reply | undefined> {
     const key = `${accountId} ${id}`
     return this.#kept.get(key) ?? (await this.#reads.run(key, () => this.#read(key, { id, accountId })))

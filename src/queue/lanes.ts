@@ -12,11 +12,13 @@ import { laneKeys, upstreamKeys } from '../redis/keys.ts'
 export interface Lane {
   /** BullMQ's name of the queue. */
   name: string
-  /** What stands before the name in the keys of the queue; its braces name the hash slot. */
+  /** The prefix of the queue's keys. Its braces mark the hash slot. */
   prefix: string
 }
 
-/** Lanes of a Redis Cluster: one lane is one slot, and so one node of the Cluster. */
+/**
+ * Number of shared lanes on a Redis Cluster. A lane has one slot, and so one node of the Cluster.
+ */
 const CLUSTER_LANES = 4
 
 function laneNamed(name: string): Lane {
@@ -35,14 +37,14 @@ export function sharedLaneOf(lanes: Lane[], slug: string): Lane {
   return lane
 }
 
-/** The lane of workers that serve these APIs alone. */
+/** The lane of workers that serve only these APIs. */
 export function laneOfOnly(slugs: readonly string[]): Lane {
   return laneNamed(`only-${hash('sha1', slugs.toSorted().join()).slice(0, 12)}`)
 }
 
 /**
- * The queue of an API as versions before lanes name it: their processes serve beside ours while an
- * upgrade runs. @until 0.4.0
+ * The queue of an API in versions before lanes, whose processes run beside ours during an upgrade.
+ * @until 0.4.0
  */
 export function earlierLaneOf(slug: string): Lane {
   return { name: slug, prefix: upstreamKeys.earlierQueuePrefix(slug) }

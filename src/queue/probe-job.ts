@@ -7,33 +7,42 @@ import type { CallQueues } from './call-queue.ts'
 
 export const PROBE_JOB = 'probe'
 
-/** Id of the scheduler that makes an upstream's probes: one, however many processes create it. */
+/**
+ * Id of the scheduler of an upstream's probes. It is the same in every process, so that there is
+ * only one scheduler.
+ */
 export const probeScheduler = (slug: string): string => `probe-${slug}`
 
-/** Name of the probe that is the half-open attempt of this time. */
+/** Name of the probe that is the half-open attempt at this time. */
 export const halfOpenProbe = (halfOpenAt: number | undefined): string => `half-open-${halfOpenAt}`
 
-/** What the job of a probe is, in words. BullMQ gives the jobs of a scheduler their ids. */
+/** A probe's job in words. BullMQ chooses the ids of a scheduler's jobs. */
 export function probeTitle(jobId: string): string {
   if (jobId.startsWith('repeat:')) return 'scheduled probe'
   return /-half-open-[\d.]+$/.test(jobId) ? 'half-open attempt' : 'probe'
 }
 
-/** Has a worker send the upstream's cheapest request. */
+/** Makes a worker send the upstream's cheapest request. */
 export interface ProbeJob {
   v: 1
   slug: string
-  /** The probe is sent even if calls show the health already. */
+  /** Whether the probe is sent even if calls already show the upstream's health. */
   isForced?: boolean
-  /** A person asked for it: it does not wait for the end of an open breaker's pause. */
+  /**
+   * Whether a person requested it. It then does not wait for the end of an open breaker's pause.
+   */
   skipsPause?: boolean
-  /** Only this probe may open the breaker: calls could not tell whether the upstream hangs. */
+  /**
+   * Whether only this probe may open the breaker, because calls cannot tell whether the upstream
+   * hangs.
+   */
   isDecisive?: boolean
   /**
-   * The probe makes the recorded call of this endpoint: what its answer lacks, all answers lack.
+   * Endpoint whose recorded call the probe makes. Members that its answer lacks count as lacking
+   * for all.
    */
   endpoint?: string
-  /** The operator API waits for the outcome, under this id. */
+  /** Id under which the operator API waits for the outcome. */
   outcomeId?: string
 }
 
@@ -44,10 +53,10 @@ export const PROBE_JOB_OPTIONS = {
 } satisfies JobsOptions
 
 /**
- * Schedules a probe. While a probe of the same upstream and name waits or runs, there is no second.
+ * Schedules a probe. While a probe of the same upstream and name waits or runs, no second is added.
  *
- * @param once for this reason no further probe is scheduled within so many milliseconds, although
- *   the first has run
+ * @param once for this reason, no further probe is scheduled within so many milliseconds, even if
+ *   the first has ended
  */
 export async function enqueueProbe(
   queues: CallQueues,
@@ -78,7 +87,7 @@ export async function enqueueProbe(
   await queues.of(apiSlugOf(slug)).add(PROBE_JOB, data, options)
 }
 
-/** @throws Error if it is no probe of this version */
+/** @throws Error if it is not a probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
   const { v, slug, isForced, skipsPause, isDecisive, endpoint, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
@@ -94,13 +103,13 @@ export function parseProbeJob(data: unknown): ProbeJob {
 }
 
 export interface ProbeOutcome {
-  /** Null if no answer came. */
+  /** HTTP status; null if there was no answer. */
   status: number | null
-  /** Time at the upstream, without the wait for its cap. */
+  /** Milliseconds at the upstream, without the wait for its cap. */
   ms: number
-  /** Null when the answer was good. */
+  /** Error code; null for a good answer. */
   code: string | null
-  /** `HTTP 200 in 87 ms`, `DNS: no such host`. */
+  /** The result in words: `HTTP 200 in 87 ms`, `DNS: no such host`. */
   words: string
 }
 
@@ -117,7 +126,7 @@ export async function writeProbeOutcome(
   await redis.set(upstreamKeys.probeOutcome(slug, id), JSON.stringify(outcome), 'EX', OUTCOME_KEPT_SECONDS)
 }
 
-/** @returns null if nothing came in time: no worker, or no permit */
+/** @returns null if there was no outcome in time, because there was no worker or no permit */
 export async function awaitProbeOutcome(
   redis: RedisConnection,
   { slug, id }: { slug: string; id: string },

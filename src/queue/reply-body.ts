@@ -6,12 +6,12 @@ import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import type { ReplyHead } from './reply-head.ts'
 
-/** Larger bodies go into a key of their own, which the stream names. Bytes. */
+/** Larger bodies get their own key, which the stream names. Bytes. */
 export const INLINE_BYTES_MAX = 64 * 1024
 
 const BODY_MS = 60_000
 
-/** Most bytes that the untaken bodies of one account may have together. */
+/** Most bytes of the unread bodies of one account. */
 const BODIES_BYTES_MAX = 16 * 1024 * 1024
 
 const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url), { BODIES_BYTES_MAX })
@@ -21,7 +21,7 @@ export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bod
 /**
  * Stores a body that is too large for the stream.
  *
- * @throws GatewayError OVERLOADED while the account's other bodies take all the room
+ * @throws GatewayError OVERLOADED if the account's other bodies take all the room
  */
 export async function storeBody(
   redis: RedisConnection,
@@ -49,7 +49,7 @@ export async function takeBody(
   { bodyKey, bodyIndex, bodyMember }: Pick<ReplyHead, 'bodyIndex' | 'bodyMember'> & { bodyKey: string },
   log: Log,
 ): Promise<Buffer | null> {
-  // Nobody waits for the index: a member that stays in it expires.
+  // Nobody waits for the index. A member that stays in it expires.
   if (bodyIndex !== undefined && bodyMember !== undefined) {
     redis.zrem(bodyIndex, bodyMember).catch((error) => log.debug({ err: error }, 'failed to count a body as taken'))
   }

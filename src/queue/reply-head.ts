@@ -4,49 +4,51 @@ import { hasReached, type Reach } from './verdict.ts'
 
 export interface ReplyHead {
   id: string
-  /** Undefined for a success. */
+  /** Undefined for success. */
   code?: ErrorCode
   message?: string
   /** Replaces the hint of the code. */
   hint?: string
   retryAfterMs?: number
-  /** How far the call's requests got, its own or a shared one. Read it by `reachOf`. */
+  /** How far the call's own or shared requests got. Read it with `reachOf`. */
   reach?: Reach
   /**
-   * `reach` as the version before writes it: refused, and a request may have been sent.
+   * `reach` in the form of the earlier version: refused, and whether a request may have been sent.
    * @until 0.4.0
    */
   isRefused?: true
   wasSent?: true
-  /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
+  /** Why the call failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
   /** Key of a body that was too large for the stream. */
   bodyKey?: string
   /** The account's index of such bodies, and the member of this body. */
   bodyIndex?: string
   bodyMember?: string
-  /** Account under which the outcome is kept with its body: this reply only announces it. */
+  /** Account under which the outcome is stored with its body. This reply only announces it. */
   storedFor?: string
-  /** `storedFor` as the version before writes it. @until 0.4.0 */
+  /** `storedFor` in the form of the earlier version. @until 0.4.0 */
   isStored?: true
   times: CallTimes
-  /** As `Cache-Status` says it; undefined if no cache was read. */
+  /** The value for `Cache-Status`; undefined if no cache was read. */
   cacheStatus?: string
   ageSeconds?: number
-  /** Parameters of the recording that answers a test call which has others, as a query string. */
+  /**
+   * If a recording for other parameters answers a test call: those parameters, as a query string.
+   */
   recordedFor?: string
-  /** What answers a test call for which nothing was recorded. */
+  /** The kind of example that answers a test call without a recording. */
   example?: ExampleOrigin
-  /** The fallback source of the API answered. */
+  /** Whether the fallback source of the API answered. */
   isFromFallback?: true
   /**
-   * How long the answer is stored and fresh, milliseconds: identical calls need no request during
-   * this time.
+   * How long the answer stays stored and fresh, milliseconds. Identical calls need no request
+   * during this time.
    */
   freshMs?: number
   /**
-   * How many more requests the call's cap had room for at its worker's last poll; absent: not
-   * known, or none.
+   * How many more requests the call's cap had room for at its worker's last poll; absent if unknown
+   * or none.
    */
   room?: number
 }
@@ -74,13 +76,13 @@ export interface Reply {
   body: Buffer
 }
 
-/** The body of a failure, and of a reply whose body is stored. */
+/** The body of a failure, and of a reply whose body is stored elsewhere. */
 export const NO_BODY = Buffer.alloc(0)
 
 /** Where a call's time went, milliseconds. */
 export interface CallTimes {
   queueMs: number
-  /** Waiting for the upstream's cap. */
+  /** Wait for the upstream's cap. */
   permitMs: number
   upstreamMs: number
   attempts: number

@@ -24,10 +24,12 @@ const TRIM_EVERY_MS = 250
 const READ_BLOCK_MS = 5_000
 const READ_COUNT = 200
 
-/** `bundledReplies`: the node reads several replies from one entry. */
+/** `bundledReplies`: whether the node can read several replies from one entry. */
 export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundledReplies'>
 
-/** Sends replies from a worker to API nodes; the replies of one tick for one node as one entry. */
+/**
+ * Sends replies from a worker to API nodes. Replies of one tick to one node travel as one entry.
+ */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
   readonly #bundles = new Batcher<Buffer, undefined>((frames, stream) => append(this.#redis, stream, frames), {
@@ -67,12 +69,15 @@ async function toFrame(redis: RedisConnection, address: ReplyAddress, { head, bo
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
   const fields = frames.flatMap((frame) => ['f', frame])
   const added = await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields)
-  // The node is gone, or Redis lost the stream: a new stream expires unless a node renews it.
+  // The node has ended, or Redis lost the stream. A new stream expires unless a node renews it.
   if (added === null) await makeStream(redis, stream, fields)
   return []
 }
 
-/** The process may be killed after any command: a stream gets its life with its first entry. */
+/**
+ * The process may die after any command, so the stream gets its expiry together with its first
+ * entry.
+ */
 async function makeStream(redis: RedisConnection, stream: string, fields: (string | Buffer)[]): Promise<void> {
   await appendScript.run(redis, [stream], [STREAM_SECONDS, STREAM_LENGTH_MAX, ...fields])
 }
@@ -83,8 +88,8 @@ interface PendingCall {
 }
 
 /**
- * The reply stream of one API node and the calls that wait on it. Reading resumes at the last id,
- * never at "now": a broken connection or a restarted Redis loses no reply.
+ * The reply stream of one API node, and the calls that wait on it. After a broken connection or a
+ * restart of Redis, reading resumes at the last id and never at "now", so no reply is missed.
  */
 export class ReplyInbox {
   readonly stream = keys.replies(randomUUID())
@@ -127,14 +132,14 @@ export class ReplyInbox {
    */
   awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    // It may fail before anybody listens.
+    // It may reject before anybody listens.
     promise.catch(() => undefined)
     if (this.#ended) reject(this.#ended)
     else this.#pending.set(callId, { resolve, reject })
     return { reply: promise, forget: () => this.#pending.delete(callId) }
   }
 
-  /** Ends the wait of all calls, including calls that come later, because this node ends. */
+  /** Ends the wait of all calls, including later calls, because this node is closing. */
   rejectAll(reason: Error): void {
     this.#ended = reason
     for (const { reject } of this.#pending.values()) reject(reason)
@@ -158,13 +163,13 @@ export class ReplyInbox {
         )
         for (const [id, fields] of streams?.[0]?.[1] ?? []) {
           this.#lastId = id.toString()
-          // Names and values alternate; the entry that made the stream has an empty value.
+          // Names and values alternate. The entry that created the stream has an empty value.
           for (let index = 1; index < fields.length; index += 2) {
             const frame = fields[index]
             try {
               if (frame?.length) this.#deliver(frame)
             } catch (error) {
-              // A frame that cannot be read costs its own call's reply alone.
+              // If a frame cannot be read, only its own call's reply is lost.
               this.#log.warn({ err: error }, 'failed to read a reply')
             }
           }
@@ -184,7 +189,7 @@ export class ReplyInbox {
   async #keepStream(): Promise<void> {
     if (performance.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
-      // Only an entry creates a stream; readers skip this entry.
+      // Only an entry can create a stream. Readers skip this entry.
       await makeStream(this.#reader, this.stream, ['n', ''])
       this.#lastId = '0-0'
     }
@@ -195,22 +200,23 @@ export class ReplyInbox {
     const reply = decodeFrame<ReplyHead>(frame)
     const { head } = reply
     const pending = this.#pending.get(head.id)
-    // A second reply (the job ran twice), or the caller left.
+    // It is a second reply because the job ran twice, or the caller has left.
     if (!pending) {
       this.#dropBody(head)
       return
     }
     this.#pending.delete(head.id)
-    // The body is kept with the result of an asynchronous call, or is in the frame, or has a key.
-    // Workers of an earlier version set `isStored` alone. @until 0.4.0
+    // The body is stored with the result of an asynchronous call, or is in the frame, or has its
+    // own key. Workers of an earlier version only set `isStored`.
+    // @until 0.4.0
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
     else if (head.bodyKey === undefined) pending.resolve(reply)
     else this.#fetch(head, head.bodyKey, pending)
   }
 
   /**
-   * The result of an asynchronous call whose caller still waits. If it cannot be read, it can be
-   * fetched later.
+   * The result of an asynchronous call whose caller still waits. If it cannot be read now, it can
+   * be fetched later.
    */
   #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
     readResult(this.#redis, { id: head.id, accountId }).then(
@@ -236,7 +242,7 @@ export class ReplyInbox {
     return takeBody(this.#redis, { ...head, bodyKey }, this.#log)
   }
 
-  /** Taking a stored body removes it: else it would fill Redis until it expires. */
+  /** Reading a stored body deletes it. Otherwise it would take memory of Redis until it expires. */
   #dropBody(head: ReplyHead): void {
     if (head.bodyKey) this.#take(head, head.bodyKey).catch(() => undefined)
   }

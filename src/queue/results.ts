@@ -9,12 +9,12 @@ import type { Reply, ReplyHead } from './reply-head.ts'
 
 export const RESULT_MS = 900_000
 
-/** Larger results are kept compressed, bytes. */
+/** Larger results are stored compressed, bytes. */
 const COMPRESSED_FROM_BYTES = 16 * 1024
 
 export const RESULT_BYTES_MAX = 8 * 1024 * 1024
 
-/** Bytes of a result's keys and of what is remembered of its call, measured. */
+/** Bytes of a result's keys and of its call's record, as measured. */
 const RECORD_BYTES = 2_048
 
 const storeScript = loadScript(new URL('./lua/store-result.lua', import.meta.url), { RECORD_BYTES })
@@ -22,15 +22,17 @@ const startScript = loadScript(new URL('./lua/start-call.lua', import.meta.url))
 
 export type ResultOf = Pick<CallJob, 'id' | 'accountId'>
 
-/** `earlier`: another result is kept. `full`: the account's results take all the bytes they may. */
+/**
+ * `earlier`: another result is stored already. `full`: the account's results take all their bytes.
+ */
 export type Storing =
   | { kind: 'kept' /** Whether a worker had begun with the call. */; isStarted: boolean }
   | { kind: 'earlier' }
   | { kind: 'full'; retryAfterMs: number }
 
 /**
- * Keeps the outcome of a call; the first outcome stays, because its caller may have received it.
- * Fails closed past `bytesMax` of the account's results; undefined is no bound, for an outcome
+ * Stores the outcome of a call. The first outcome stays, because the caller may have received it.
+ * Fails closed if the account's results exceed `bytesMax`. Undefined is no limit, for an outcome
  * without a body.
  */
 export async function storeResult(
@@ -46,7 +48,7 @@ export async function storeResult(
   return kind === 'kept' ? { kind, isStarted: started === 1 } : { kind }
 }
 
-/** Keeps a result where API nodes of the version before look for it. @until 0.4.0 */
+/** Stores a result where API nodes of the earlier version look for it. @until 0.4.0 */
 export async function storeForEarlierNode(redis: RedisConnection, reply: Reply): Promise<void> {
   await redis.set(earlierCallKeys.result(reply.head.id), await packed(reply), 'PX', RESULT_MS, 'NX')
 }
@@ -56,12 +58,12 @@ async function packed({ head, body }: Reply): Promise<Buffer> {
   return frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
 }
 
-/** Where the bytes of an account's results are counted. */
+/** The keys that count the bytes of an account's results. */
 export function sizeKeys(accountId: string): [index: string, total: string] {
   return [accountKeys.results(accountId), accountKeys.resultBytes(accountId)]
 }
 
-/** Deletes the kept results of an account, and what is remembered of their calls. */
+/** Deletes the stored results of an account, and the records of their calls. */
 export async function forgetResults(redis: RedisConnection, accountId: string): Promise<void> {
   const entries = await redis.zrange(accountKeys.results(accountId), '0', '-1')
   const callKeys = entries.flatMap((entry) => {
@@ -74,7 +76,7 @@ export async function forgetResults(redis: RedisConnection, accountId: string): 
 /**
  * Notes that a worker begins with a call.
  *
- * @returns false if the call has an outcome: it must not begin
+ * @returns false if the call already has an outcome, so that the worker must not begin
  */
 export async function startCall(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
   const keys = [accountKeys.result(accountId, id), accountKeys.started(accountId, id)]
@@ -92,7 +94,7 @@ export async function readResult(redis: RedisConnection, { id, accountId }: Resu
   return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
 }
 
-/** How long ago a result was kept, milliseconds; 0 if it is gone. */
+/** How long ago a result was stored, milliseconds; 0 if it does not exist. */
 export async function readResultAge(redis: RedisConnection, { id, accountId }: ResultOf): Promise<number> {
   const leftMs = await redis.pttl(accountKeys.result(accountId, id))
   return leftMs < 0 ? 0 : RESULT_MS - leftMs
@@ -101,7 +103,10 @@ export async function readResultAge(redis: RedisConnection, { id, accountId }: R
 const compress = promisify(gzip)
 const decompress = promisify(gunzip)
 
-/** gzip's first bytes (RFC 1952, 2.3.1) would be a length far above any frame's. */
+/**
+ * gzip's first bytes (RFC 1952, 2.3.1), read as a length, would be far above the length of any
+ * frame.
+ */
 function isCompressed(frame: Buffer): boolean {
   return frame[0] === 0x1f && frame[1] === 0x8b
 }

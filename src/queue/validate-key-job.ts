@@ -5,19 +5,19 @@ import type { CallQueues } from './call-queue.ts'
 export const VALIDATE_KEY = 'validate-key'
 
 /**
- * Has a worker find out whether an upstream takes a caller's key. The key itself is in Postgres
- * alone.
+ * Makes a worker find out whether an upstream accepts a caller's key. The job does not contain the
+ * key, which is only in Postgres.
  */
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
-  /** Its API; absent from processes of an earlier version. @until 0.4.0 */
+  /** The slug of its API; absent from processes of an earlier version. @until 0.4.0 */
   slug: Type.Optional(Type.String()),
-  /** Shares caps with the accounts of this group, as of a call; absent: with none. */
+  /** The group of accounts with which it shares caps, as for a call; absent: none. */
   group: Type.Optional(Type.String()),
   /** Set if someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
-  /** When the check should run again, as the key's owner reads it. Milliseconds since the epoch. */
+  /** When the check will run again, as the key's owner sees it. Milliseconds since the epoch. */
   nextAt: Type.Optional(Type.Number()),
 })
 
@@ -31,12 +31,10 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   throw new Error('job data do not fit version 1 of validate-key')
 }
 
-/**
- * After how long a key is tried again whose upstream could not say anything of it, milliseconds.
- */
+/** If the upstream could not decide about a key, how long until the next try, milliseconds. */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
-/** For a worker that cannot run the job, if another worker may. */
+/** The pause if this worker cannot run the job but another worker may. */
 const RETRIES = { attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
@@ -44,8 +42,8 @@ export async function enqueueValidateKey(queues: CallQueues, slug: string, job: 
 }
 
 /**
- * For a key that the upstream refused to a call: calls at once are refused together, and one
- * request tells about all.
+ * The delay after the upstream refused a key to a call. Concurrent calls are refused together, and
+ * one request tests the key for all.
  */
 export async function enqueueRevalidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
   const options = { ...RETRIES, deduplication: { id: `revalidate-${job.providerKeyId}` } }

@@ -14,8 +14,8 @@
 local ENTRY, INDEX, SIZES, OWNERS, OWNED
 local endedLeft = ENDED_MAX
 
--- A member of OWNED, whose members have one score, so that Redis keeps them in the order of their
--- bytes.
+-- A member of OWNED. All members have the same score, so Redis sorts them by name, which begins
+-- with the bytes of the owner.
 local function owned(itsOwner, endsAt, key) return itsOwner .. '\0' .. endsAt .. '\0' .. key end
 
 local function sizeOf(kept)
@@ -23,7 +23,7 @@ local function sizeOf(kept)
   return tonumber(bytes), itsOwner
 end
 
--- What each of the answers takes, and whose it is.
+-- The bytes and the owner of each of these answers.
 local function sizesOf(keys)
   local sizes, owners = {}, {}
   for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(keys))) do sizes[index], owners[index] = sizeOf(kept) end
@@ -34,7 +34,7 @@ local function takeOff(itsOwner, bytes)
   if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
 end
 
--- Returns the bytes that they took, which are then to be taken off the total.
+-- Returns the bytes of these answers, which the caller must subtract from the total.
 local function drop(keys)
   local sizes, owners = sizesOf(keys)
   local endsAt, freed, freedOf, members = redis.call('ZMSCORE', INDEX, unpack(keys)), 0, {}, {}
@@ -51,9 +51,10 @@ local function drop(keys)
   return freed
 end
 
--- Answers of the owner with the most bytes, until they free `enough` or another owner has as many.
+-- The answers to evict from the owner with the most bytes, until they free `enough` or another
+-- owner has as many bytes.
 local function nextToEvict(enough, total)
-  -- As many as free so much on average.
+  -- The number of answers that free so many bytes on average.
   local average = math.ceil(enough / total * redis.call('ZCARD', INDEX))
   local most = math.min(EVICTED_MAX, math.max(EVICTED_MIN, average))
   local first = redis.call('ZREVRANGE', OWNERS, 0, 1, 'WITHSCORES')
@@ -61,7 +62,7 @@ local function nextToEvict(enough, total)
   local members = redis.call('ZRANGEBYLEX', OWNED, '[' .. largest .. '\0', '(' .. largest .. '\1', 'LIMIT', 0, most)
   local keys, chosen, taken = {}, {}, 0
   for index, member in ipairs(members) do keys[index] = string.match(member, '%z%d*%z(.*)$') end
-  -- The version before stored these answers, without OWNED. @until 0.4.0
+  -- The earlier version stored these answers without OWNED. @until 0.4.0
   local isKnown = #keys > 0
   if not isKnown then keys = redis.call('ZRANGE', INDEX, 0, EVICTED_MAX - 1) end
   if #keys == 0 then return keys end
@@ -75,7 +76,7 @@ local function nextToEvict(enough, total)
       taken = taken + sizes[index]
       if taken >= enough or taken > surplus then return chosen end
     else
-      -- The version before removed or renewed the answer, and left OWNED as it was. @until 0.4.0
+      -- The earlier version removed or renewed the answer without changing OWNED. @until 0.4.0
       redis.call('ZREM', OWNED, members[index])
     end
   end
@@ -83,8 +84,7 @@ local function nextToEvict(enough, total)
   return #chosen > 0 and chosen or nextToEvict(enough, total)
 end
 
--- Takes out what is known of the answer in ENTRY, which is stored again. Returns the bytes that it
--- took.
+-- Removes the records of the answer in ENTRY, which is stored again. Returns its bytes.
 local function replace(kept)
   local bytes, itsOwner = sizeOf(kept)
   takeOff(itsOwner, bytes)
@@ -93,7 +93,7 @@ local function replace(kept)
   return bytes
 end
 
--- Returns the bytes of answers that have ended, which it takes out.
+-- Removes answers that have ended. Returns their bytes.
 local function dropEnded(now)
   if endedLeft == 0 then return 0 end
   local ended = redis.call('ZRANGEBYSCORE', INDEX, '-inf', now, 'LIMIT', 0, endedLeft)
@@ -105,14 +105,14 @@ local function store(frame, lifeMs, now, bytesMax, owner)
   local kept, total, sweptAt = unpack(redis.call('HMGET', SIZES, ENTRY, 'total', 'swept'))
   total = tonumber(total or 0)
   if kept then total = total - replace(kept) end
-  -- Once a second, and before anything is evicted.
+  -- At most once a second, and always before an eviction.
   local second = string.format('%d', now / 1000)
   if sweptAt ~= second then
     total = total - dropEnded(now)
     sweptAt = endedLeft > 0 and second or ''
   end
   redis.call('SET', ENTRY, frame, 'PX', lifeMs)
-  -- What Redis really uses: small answers cost more beside themselves than they are long.
+  -- The bytes that Redis really uses. For small answers the overhead is larger than the answer.
   local size = redis.call('MEMORY', 'USAGE', ENTRY) + 3 * #ENTRY + 2 * #owner + INDEX_BYTES
   redis.call('ZINCRBY', OWNERS, size, owner)
   total = total + size

@@ -18,7 +18,7 @@ end
 redis.call('SET', RESULT, frame, 'PX', lifeMs)
 redis.call('ZADD', INDEX, nowMs + lifeMs, size .. ' ' .. callId)
 redis.call('INCRBY', TOTAL, size)
--- Past the last result's end both are gone together.
+-- Both keys end together, after the end of the last result.
 redis.call('PEXPIRE', INDEX, lifeMs)
 redis.call('PEXPIRE', TOTAL, lifeMs)
 return {'kept', 0, redis.call('EXISTS', STARTED)}
