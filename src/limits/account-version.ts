@@ -9,8 +9,7 @@ import { accountKeys } from '../redis/keys.ts'
 const VERSION_SECONDS = 86_400
 
 /**
- * The version of an account. If the account has none, a new version is made that differs from all
- * earlier versions.
+ * The version of an account. If the account has none, a new version is made that it never had.
  */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
   const fresh = randomBytes(9).toString('base64url')

@@ -112,8 +112,8 @@ const StoredCall = Type.Object({
 type StoredCall = Static<typeof StoredCall>
 
 /**
- * Members with other stored names, which workers of earlier versions read: see `toStored`. @until
- * 0.4.0
+ * Members with other stored names, which workers of earlier versions read: see `toStored`.
+ * @until 0.4.0
  */
 export interface CallJob extends Omit<StoredCall, keyof Renamed> {
   /**
