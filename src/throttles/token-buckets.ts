@@ -4,7 +4,7 @@ export interface TokenBucketOptions {
   /** Rate at which a bucket fills, tokens per second; 0: no bound. */
   perSecond: number
   burst: number
-  /** The clock, milliseconds. */
+  /** The clock, milliseconds. Default: `turnNow`. */
   now?: () => number
 }
 
@@ -14,6 +14,23 @@ export interface TokenBucketOptions {
  */
 const BUCKETS_MAX = 50_000
 
+let turnAt: number | undefined
+
+/**
+ * When this turn of the event loop first read this clock, milliseconds. Requests that one turn
+ * handles have arrived by then. If time went on meanwhile, the work for the first of many expensive
+ * requests would fill the bucket for the next, and the turn would end after all of them.
+ */
+function turnNow(): number {
+  if (turnAt === undefined) {
+    turnAt = performance.now()
+    setImmediate(() => {
+      turnAt = undefined
+    })
+  }
+  return turnAt
+}
+
 /** Token buckets by subject, in the memory of this process. */
 export class TokenBuckets {
   readonly #perSecond: number
@@ -21,7 +38,7 @@ export class TokenBuckets {
   readonly #now: () => number
   readonly #buckets: LRUCache<string, { tokens: number; at: number }>
 
-  constructor({ perSecond, burst, now = () => performance.now() }: TokenBucketOptions) {
+  constructor({ perSecond, burst, now = turnNow }: TokenBucketOptions) {
     this.#perSecond = perSecond
     this.#burst = Math.max(burst, 1)
     this.#now = now

@@ -22,6 +22,16 @@ describe('a token bucket', () => {
     )
   })
 
+  it('a token bucket does not fill while one turn of the event loop goes on, however long its work takes', async () => {
+    const buckets = new TokenBuckets({ perSecond: 1_000, burst: 1 })
+    assert.equal(buckets.take('a'), 0)
+    const startedAt = performance.now()
+    while (performance.now() < startedAt + 5);
+    assert.equal(buckets.take('a'), 1)
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(buckets.take('a'), 0)
+  })
+
   it('a token bucket takes a token back, but never holds more than its burst', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 1, now: () => 0 })
     buckets.refund('a')
