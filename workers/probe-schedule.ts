@@ -13,14 +13,15 @@ export interface ProbeScheduleDeps {
 
 /** How the probes of an upstream are scheduled. */
 interface Schedule {
-  /** Between two probes; 0: no probes. */
+  /** Seconds between two probes; 0: no probes. */
   seconds: number
-  /** The lane that has the scheduler. */
+  /** The lane that holds the scheduler. */
   lane: Queue
 }
 
 /**
- * Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it.
+ * Keeps one job scheduler for each enabled upstream. Its id is the same in all processes, so that
+ * there is only one.
  */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
@@ -32,8 +33,8 @@ export class ProbeSchedule {
   }
 
   /**
-   * Follows what was enabled and disabled, came and left since the last time, and caps that want
-   * other intervals.
+   * Updates schedulers after upstreams were enabled, disabled, added or removed, or caps have
+   * changed that need other intervals.
    */
   async follow(): Promise<void> {
     const left = [...this.#known].filter(([slug]) => !this.#deps.catalog.has(slug))
@@ -46,8 +47,8 @@ export class ProbeSchedule {
   }
 
   /**
-   * Looks at every upstream: Redis may have lost its data, or another lane carries the upstream's
-   * calls now.
+   * Checks every upstream, because Redis may have lost its data, or another lane may carry the
+   * upstream's calls now.
    */
   async repair(): Promise<void> {
     await this.#ensure([...this.#deps.catalog.values()])
@@ -82,7 +83,7 @@ async function ensureScheduler(slug: string, { seconds, lane }: Schedule): Promi
   if (seconds === 0) return await lane.removeJobScheduler(id)
   const every = seconds * 1_000
   const scheduler = await lane.getJobScheduler(id)
-  // Each job of the scheduler makes the next job, so that a lost job ends the probes.
+  // Each job of a scheduler creates the next job, so a lost job would end the probes.
   const isComplete = scheduler?.every === every && (await lane.getJob(`repeat:${id}:${scheduler.next}`)) !== undefined
   if (isComplete) return false
   const data: ProbeJob = { v: 1, slug }

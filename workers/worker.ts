@@ -28,7 +28,7 @@ const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 
 /**
- * At least so long between two warnings of jobs that run again, because a job that ends its workers
+ * Least time between two warnings about jobs that run again, because a job that kills its workers
  * runs again every few seconds. Milliseconds.
  */
 const STALLED_WARN_MS = 10_000
@@ -40,8 +40,8 @@ const STALLED_WARN_MS = 10_000
 const STALLED_MAX = 30
 
 /**
- * Longest an idle worker blocks, seconds. Short beside deadlines: the worker that a new job wakes
- * may hang.
+ * Longest time that an idle worker blocks, seconds. It is short compared with deadlines, because
+ * the worker that a new job wakes may hang.
  */
 const DRAIN_DELAY_SECONDS = 5
 
@@ -62,8 +62,8 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, and there is no API with this name`)
   const served = () => [...catalog.values()].filter(({ slug }) => only.length === 0 || only.includes(slug))
   const slugs = () => served().map(({ slug }) => slug)
-  // Calls wait for caps in the worker: with fewer jobs at once, calls for an API that is slow would
-  // hold up all others.
+  // Calls wait for their caps inside the worker. With fewer jobs at once, calls of one slow API
+  // would delay all others.
   const concurrency = () => Math.max(1, served().length) * QUEUE_LENGTH_MAX
   const lanes = only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs())]
   const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency: concurrency() })
@@ -78,7 +78,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const earlier = new EarlierQueues({ redis, clock, slugs: before, startWorker: start, log })
   earlier.open()
   subscribe(listener, {
-    // A lost message costs one request whose caller left.
+    // If a message is lost, one request is sent although its caller has left.
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })

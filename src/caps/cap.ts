@@ -22,29 +22,29 @@ import {
 import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
-/** A call that waits for a permit, and how it joins the queue if it has no place there. */
+/** A call that waits for a permit, and how it joins the queue if it has no place yet. */
 export interface Waiter extends Pick<WaitQueueEntry, 'weight' | 'coalescedKey'> {
   member: string
-  /** Of a call that has a place, or had a place and keeps its order; the least tag goes first. */
+  /** The tag of a call that has, or had, a place and keeps its order. The lowest tag goes first. */
   tag?: number | undefined
-  /** Until when a permit is of use: Redis time, milliseconds. */
+  /** Until when a permit is useful, in the time of Redis, milliseconds. */
   deadline: number
 }
 
-/** Permits that ended. */
+/** Permits whose requests have ended. */
 export interface ReleasedPermits {
   ids: PermitId[]
-  /** How long the requests under `ids` took in the mean. */
+  /** Mean duration of the requests under `ids`. */
   meanMs: number
-  /** Permits under which nothing was sent: they do not count. */
+  /** Permits under which nothing was sent. They do not count. */
   unused?: PermitId[]
 }
 
-/** What the upstream says of its own limiter. */
+/** What the upstream says about its own limiter. */
 export interface UpstreamLimit {
   closedForMs?: number | undefined
   remaining?: { requests: number; resetMs: number } | undefined
-  /** Permit of the request whose response said so. */
+  /** Permit of the request whose response said it. */
   observedBy: PermitId
 }
 
@@ -53,13 +53,13 @@ export type QueuedCall = WaitingCall & Pick<WaitQueueEntry, 'coalescedKey'>
 export interface CapDeps {
   redis: RedisConnection
   db: Db
-  /** The clock of the scripts, for tests; Redis' own if absent. Milliseconds. */
+  /** Clock of the scripts, for tests; absent: the clock of Redis. Milliseconds. */
   now?: () => number
 }
 
 /**
- * Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy
- * meanwhile.
+ * Most calls that are queued in one step. If the queue must be planned for each of them, Redis
+ * serves nobody else meanwhile.
  */
 const JOINED_TOGETHER_MAX = 16
 
@@ -68,10 +68,10 @@ interface JoinRequest {
   deadline: number
 }
 
-/** Keys of a poll before the keys of coalesced calls. */
+/** Number of a poll's keys before the keys of coalesced calls. */
 const POLL_KEYS = 11
 
-/** Initialise and back-fill, each once more if Redis loses its memory again meanwhile. */
+/** Tries: initialise and back-fill, each once more if Redis loses its memory again meanwhile. */
 const RESTORE_TRIES_MAX = 4
 
 /**
@@ -86,18 +86,18 @@ export class Cap {
   readonly #slug: string
   readonly #bucket: CapBucket
   readonly #keys: string[]
-  /** Read at each use: operators change caps while processes run. */
+  /** A function, because operators change caps while processes run. */
   readonly rules: () => Caps
   readonly #pollKey: string
   /**
-   * Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count
-   * the same numbers again.
+   * Makes the ids of polls and their permits unique, because Redis may lose its last writes and
+   * count the same numbers again.
    */
   readonly #pollPrefix = randomBytes(6).toString('base64url')
   #polls = 0
   /**
-   * When this process last learned what the upstream says of its limiter: monotonic clock,
-   * milliseconds.
+   * When this process last learned what the upstream says about its limiter, by the monotonic
+   * clock, milliseconds.
    */
   limitedAt = Number.NEGATIVE_INFINITY
   readonly #joins: Batcher<JoinRequest, QueueAdmission | QueueRefusal>
@@ -150,12 +150,12 @@ export class Cap {
     return { isWaitedFor: (await this.#run(scripts.release, this.#keys, values)) === 1 }
   }
 
-  /** @returns how many leases still existed */
+  /** @returns the number of leases that still existed */
   async renew(permits: PermitId[], leaseMs: number): Promise<number> {
     return Number(await this.#run(scripts.renew, this.#keys, [leaseMs, ...permits]))
   }
 
-  /** Holds the cap, for all workers at once, to what the upstream itself says. */
+  /** Applies what the upstream itself says to the cap, for all workers at once. */
   async applyUpstreamLimit({ closedForMs = 0, remaining, observedBy }: UpstreamLimit): Promise<void> {
     this.limitedAt = performance.now()
     const left = [remaining?.requests ?? '', Math.ceil(remaining?.resetMs ?? 0)]
@@ -189,21 +189,21 @@ export class Cap {
   }
 
   /**
-   * Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not
-   * there.
+   * Removes a call from the queue, because its caller left or it needs no permit. Does nothing if
+   * it is not in the queue.
    */
   async leaveWaitQueue(call: WaitQueueEntry): Promise<void> {
     const values = [...this.#ruleArguments(), memberOf(call), call.weight]
     await this.#run(scripts.leaveWaitQueue, this.#keysWith(call), values)
   }
 
-  /** Reads the cap as it is now, for a queued call or for a call that would come now. */
+  /** Reads the present state of the cap, for a queued call or for a call that would arrive now. */
   async read(call?: QueuedCall): Promise<CapState> {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
     return readState((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
 
-  /** Members of the calls that wait for a permit, the next member first. */
+  /** Members of the calls that wait for a permit, in the order in which they will get permits. */
   async queuedMembers(max: number): Promise<string[]> {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
@@ -212,7 +212,10 @@ export class Cap {
     return call?.coalescedKey === undefined ? this.#keys : [...this.#keys, call.coalescedKey]
   }
 
-  /** Concurrency, number of rates, then each rate's max and window in milliseconds. */
+  /**
+   * The arguments of the rules: concurrency, number of rates, then the maximum and window in
+   * milliseconds of each rate.
+   */
   #ruleArguments(): number[] {
     const { concurrency, rates } = this.rules()
     const windows = rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])
@@ -223,7 +226,7 @@ export class Cap {
     return await script.run(this.#deps.redis, keys, [this.#deps.now?.() ?? '', ...values])
   }
 
-  /** Runs a script that needs the cap's past, which is restored first if Redis has lost it. */
+  /** Runs a script that needs the cap's past. If Redis has lost the past, it is restored first. */
   async #runInitialised(script: Script, keys: string[], values: (string | number)[]): Promise<unknown[]> {
     for (let tries = 1; tries <= RESTORE_TRIES_MAX; tries += 1) {
       const reply = (await this.#run(script, keys, [...this.#ruleArguments(), ...values])) as unknown[]

@@ -11,9 +11,9 @@ import { keys } from '../redis/keys.ts'
 const MINUTE_MS = 60_000
 
 /**
- * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis
- * time, milliseconds). Postgres tells a new installation from a wiped Redis; if it cannot, a loss
- * is assumed.
+ * Since when Redis remembers what was sent: 0 if from the start, otherwise when its loss was
+ * noticed (time of Redis, milliseconds). Postgres distinguishes a new installation from a wiped
+ * Redis. If it cannot, a loss is assumed.
  */
 export async function readRememberedSince(redis: RedisConnection, db: Db): Promise<number> {
   const known = await redis.get(keys.rememberedSince)
@@ -24,7 +24,7 @@ export async function readRememberedSince(redis: RedisConnection, db: Db): Promi
   return Number((await redis.get(keys.rememberedSince)) ?? since)
 }
 
-/** Whether the installation is at most ten seconds old: its first look-up is recorded. */
+/** Whether the installation is at most ten seconds old. Its first look-up is stored. */
 async function isNewInstallation(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ fresh: boolean }>`
@@ -34,15 +34,15 @@ async function isNewInstallation(db: Db): Promise<boolean> {
     `.execute(db)
     return rows[0]?.fresh === true
   } catch {
-    // Fails closed: without Postgres we cannot know, and a cap held for a window harms less than
-    // one exceeded.
+    // Fails closed: without Postgres it is unknown, and closing a cap for a window is better than
+    // exceeding it.
     return false
   }
 }
 
 /**
- * A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than
- * they were. `now`: Redis' clock.
+ * A cap's past according to Postgres. The requests of a minute are assumed at its end, so that none
+ * counts too early. `now` is the time of Redis.
  */
 export async function readPastGrants(
   db: Db,

@@ -4,8 +4,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { UpstreamCaps } from './upstream-caps.ts'
 
 /**
- * Takes a call out of the wait queue, if it would hold up others until its deadline. Returns after
- * the first try; a try that fails is repeated in the background. Never throws.
+ * Removes a call from the wait queue if it would delay others until its deadline. Returns after the
+ * first try. A failed try is repeated in the background. Never throws.
  */
 export async function leaveWaitQueue(
   { caps, redis }: { caps: Pick<UpstreamCaps, 'of'>; redis: RedisConnection },

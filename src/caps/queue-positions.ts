@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { QueuedCall } from './cap.ts'
 import type { UpstreamCaps } from './upstream-caps.ts'
 
-/** How long a position answers further polls of its call, milliseconds. */
+/** How long a position is reused for further polls of its call, milliseconds. */
 const POSITION_TTL_MS = 500
 
 const CALLS_MAX = 10_000
@@ -13,16 +13,16 @@ interface Question {
 }
 
 export interface QueuePosition {
-  /** Calls before it, or before the call whose answer it shares; -1 if neither is queued. */
+  /** Calls before it, or before the call whose answer it shares; -1 if neither is in the queue. */
   ahead: number
   /** When its permit is expected, milliseconds from now. */
   etaMs: number
 }
 
 /**
- * The positions of queued calls, for callers that poll. To plan a queue costs Redis up to a
- * millisecond, in which it serves nobody else, and polls are free and without limit: a node reads
- * each call twice a second at most.
+ * The positions of queued calls, for callers that poll. Planning a queue takes Redis up to a
+ * millisecond, in which it serves nobody else, and polls are free and unlimited. So a node reads
+ * the position of each call at most twice a second.
  */
 export class QueuePositions {
   readonly #positions: LRUCache<string, QueuePosition & { readAt: number }, Question>
@@ -31,7 +31,8 @@ export class QueuePositions {
     this.#positions = new LRUCache({
       max: CALLS_MAX,
       ttl: POSITION_TTL_MS,
-      // If look-ups of other calls evict a look-up, its callers still get the position.
+      // If look-ups of other calls evict a look-up from the cache, its callers still get the
+      // position.
       ignoreFetchAbort: true,
       fetchMethod: async (_id, _known, { context: { api, call } }) => {
         const { ahead, nextSlotMs } = await caps.of(api, call.bucket).read(call)

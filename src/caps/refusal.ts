@@ -2,12 +2,12 @@ import { type ErrorCode, StacklessError, withCause } from '../errors.ts'
 import type { QueueRefusal } from './replies.ts'
 
 /**
- * Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open
+ * Why no request is sent for a call: the wait queue of its cap refused it, or the breaker is open
  * (`down`).
  */
 export type RefusalReason = QueueRefusal['reason'] | 'down'
 
-/** Why the upstream is down, in the words of its last failure, for the log of calls. */
+/** Why the upstream is down, in the words of its last failure. For the log of calls. */
 export class UpstreamDownError extends StacklessError {
   override readonly name = 'UpstreamDownError'
 }
@@ -47,7 +47,7 @@ export function refusalOf({ reason, retryAfterMs, lastFailure }: Refusal): {
   return reason === 'overloaded' ? { code, retryAfterMs, message: slowWords(retryAfterMs) } : { code, retryAfterMs }
 }
 
-/** The gateway itself is not overloaded: one source is slow. */
+/** The message if one source is slow. The gateway itself is not overloaded. */
 function slowWords(retryAfterMs: number): string {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000))
   return `This API answers slowly; its connections are all in use. Try again in ${seconds} s.`
@@ -55,7 +55,7 @@ function slowWords(retryAfterMs: number): string {
 
 const SHARE_USED = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
 
-/** For a call whose own key the upstream has not accepted yet. */
+/** The words for a call whose provider key the upstream has not accepted yet. */
 export const UNPROVEN_KEYS_USED =
   'Your provider key is not verified yet, and the quota for unverified keys is used up for now.'
 

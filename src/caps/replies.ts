@@ -1,30 +1,30 @@
-/** Names a permit, and so its entry in the log and its lease. */
+/** The id of a permit, which names its entry in the log and its lease. */
 export type PermitId = string
 
-/** What a poll brought. */
+/** The result of a poll. */
 export interface AcquireResult {
   granted: Map<string, PermitId>
-  /** For calls that come later: as many as were wanted, or fewer. */
+  /** Permits ahead, for later calls: as many as requested, or fewer. */
   ahead: PermitId[]
   /** Tags of the waiters that joined the queue. */
   joined: Map<string, number>
   /**
-   * By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes
-   * before its deadline.
+   * Refused waiters by member. `hadPlace`: the queue had accepted the call, and evicted it because
+   * it cannot get a permit before its deadline.
    */
   refused: Map<string, QueueRefusal & { hadPlace: boolean }>
-  /** 0 on scarce caps, which every call has to queue for. */
+  /** Room for more requests; 0 on scarce caps, for which every call has to queue. */
   room: number
   /**
-   * Time until the rates let the first waiter go that got no permit, milliseconds; 0 if it waits
-   * for the end of another request.
+   * Time until the rates allow the first waiter that got no permit, milliseconds; 0 if it waits for
+   * another request to end.
    */
   retryInMs: number
 }
 
-/** How the wait queue took a call. */
+/** How the wait queue accepted a call. */
 export interface QueueAdmission {
-  /** Start tag in virtual time. */
+  /** Virtual start time. */
   tag: number
   etaMs: number
   /**
@@ -36,28 +36,28 @@ export interface QueueAdmission {
   kind: 'own' | 'ahead' | 'follower'
 }
 
-/** Why a call has no place in the wait queue, and when to come again. */
+/** Why a call got no place in the wait queue, and when to try again. */
 export interface QueueRefusal {
   reason: 'cap' | 'share' | 'closed' | 'overloaded'
   retryAfterMs: number
 }
 
-/** A cap as it is now. */
+/** The present state of a cap. */
 export interface CapState {
   /**
-   * Calls in the queue, or calls before the call in question or before the call whose answer it
-   * shares; -1 if neither is queued.
+   * Calls in the queue, or calls before the call in question (or before the call whose answer it
+   * shares); -1 if neither is in the queue.
    */
   ahead: number
   nextSlotMs: number
   underWay: number
   free: number
   /**
-   * How long the upstream itself takes no request, as far as the gateway believes it; 0 if it
-   * takes requests.
+   * How long the upstream itself accepts no requests, as far as the gateway believes it; 0 if it
+   * accepts them.
    */
   limitedMs: number
-  /** Of each rate, in the cap's order. */
+  /** For each rate, in the order of the cap. */
   left: number[]
 }
 
@@ -74,7 +74,7 @@ type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: nu
 
 type JoinReply = [decision: QueueRefusal['reason'] | QueueAdmission['kind'], ...[tag: string, etaMs: number]]
 
-/** Reads what `acquire.lua` replied. */
+/** Parses the reply of `acquire.lua`. */
 export function readAcquired(reply: unknown[]): AcquireResult {
   const [, retryInMs, room, permits, joined, refusals, ahead] = reply as AcquireReply
   const granted = new Map(tuples<[string, PermitId]>(permits, 2))
@@ -87,7 +87,7 @@ export function readAcquired(reply: unknown[]): AcquireResult {
   return { granted, ahead, joined: tags, refused, room, retryInMs }
 }
 
-/** Reads what `read.lua` replied. */
+/** Parses the reply of `read.lua`. */
 export function readState([
   ahead = 0,
   nextSlotMs = 0,
@@ -99,7 +99,7 @@ export function readState([
   return { ahead, nextSlotMs, underWay, free, limitedMs, left }
 }
 
-/** Reads what `join-queue.lua` replied, for each call. */
+/** Parses the reply of `join-queue.lua`, for each call. */
 export function readJoined([, ...replies]: unknown[]): (QueueAdmission | QueueRefusal)[] {
   return (replies as JoinReply[]).map(readJoin)
 }
@@ -109,7 +109,7 @@ function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefu
   return isAdmitted ? { tag: Number(tag), etaMs, kind: decision } : { reason: decision, retryAfterMs: etaMs }
 }
 
-/** The parts of a reply that is a flat list of so many values each. */
+/** Splits a flat reply into parts of so many values. */
 function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length']): Generator<Tuple> {
   for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
 }

@@ -10,11 +10,12 @@ import {
   WINDOW_MARGIN_MS,
 } from './timing.ts'
 
-/** Calls that may wait for one cap; past it no wait is worth quoting. */
+/** Most calls that wait for one cap. Beyond it a forecast would be useless. */
 export const QUEUE_LENGTH_MAX = 2_000
 
 /**
- * Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole.
+ * Virtual time of a call with weight 1. It is a multiple of every weight, so that tags are whole
+ * numbers.
  */
 const COST = 8
 
@@ -23,85 +24,91 @@ const KEY_LIFE_MS = 86_400_000
 const WAKE_UP_CHANNEL = channels.wakeUp
 
 const SHARES = {
-  /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
+  /**
+   * If a rate allows at most so many requests in a window, it is scarce and accounts have shares of
+   * it.
+   */
   SCARCE_MAX: 100,
-  /** How long an account has demand after its last call, milliseconds. */
+  /** How long after its last call an account counts as having demand, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
   /**
-   * Askers, the latest first, of which a plan tells who had demand of late: more cost Redis time
-   * and bind a share no less.
+   * Most shares, the latest first, whose recent demand a plan reads. More would cost Redis time and
+   * would not change the bounds.
    */
   ASKERS_READ_MAX: 256,
   /**
-   * Part of what a group may hold of a long window that stays for groups in it that have had none
-   * or little.
+   * The part of what a group may hold of a long window that is reserved for groups in it that have
+   * had little or nothing.
    */
   KEPT_PART: 0.2,
-  /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
+  /**
+   * In windows up to this length nothing is reserved, because a newcomer soon gets a permit.
+   * Milliseconds.
+   */
   KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
   /**
-   * For an account that is no network's nothing is kept either if only one share has had demand for
-   * so long, milliseconds.
+   * If only one share has had demand for so long, nothing is reserved for accounts outside of
+   * network groups either, milliseconds.
    */
   KEPT_ALONE_MS: 86_400_000,
 }
 
 const PLANNING_PACE = {
-  /** A longer queue is planned at intervals, not at each call. */
+  /** A longer queue is planned at intervals, not for each call. */
   PLANNED_LENGTH_MAX: 128,
   PLAN_EVERY_MS: 250,
   /**
-   * A call whose slot leaves less than this, and the answer time, until its deadline is too late.
+   * If a call's slot leaves less than this time plus the answer time until its deadline, it is too
+   * late.
    */
   REPLY_MS,
 }
 
 /**
- * How long an eviction waits for its call's worker, and a poll's reply for a worker that sends the
- * poll again: longer than any call may take. Milliseconds.
+ * How long an eviction is kept for its call's worker, and the reply of a poll for a worker that
+ * repeats the poll. It is longer than any call. Milliseconds.
  */
 const EVICTED_TTL_MS = 900_000
 const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 
-/** Waiters of all workers that a poll considers, lowest tags first. */
+/** Waiters of all workers that a poll considers, the lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
 
-/** A poll takes permits ahead for at most one part in so many of what the cap has left. */
+/**
+ * A poll takes at most this fraction (one in so many) of what the cap has left as permits ahead.
+ */
 const AHEAD_PART = 8
 
-/** So many calls of equal start keep their order. */
+/** Most calls with the same start that keep their order. */
 const SEQ_SPAN = 2 ** 20
 
 /**
- * Requests at once after which an upstream that had closed itself is trusted with all that its cap
- * allows.
+ * If an upstream had closed itself, it gets its full concurrency again after this many requests at
+ * once.
  */
 const RAMP_MAX = 64
 
 const FORECAST = {
   /**
-   * By how much a call may start later than forecast: so many milliseconds, or such a part of its
+   * How much later than forecast a call may start: so many milliseconds, or such a part of its
    * wait.
    */
   FORECAST_SLACK_MS: 250,
   FORECAST_SLACK_PART: 0.02,
-  /**
-   * Longest a call may be expected to wait for want of connections or workers rather than for the
-   * rates.
-   */
+  /** Longest expected wait that is caused by connections or workers and not by the rates. */
   CONGESTION_MS_MAX: 5_000,
   /**
-   * Windows over which grants are counted to tell how fast a queue drains, milliseconds: the better
-   * rate counts.
+   * Windows over which grants are counted to measure how fast a queue drains, milliseconds. The
+   * higher rate counts.
    */
   DRAIN_WINDOW_MS: 1_000,
   DRAIN_WINDOW_LONG_MS: 3_000,
   /**
-   * A shorter queue is not judged by it: calls that stored answers serve pass through it without a
-   * grant.
+   * A shorter queue is not judged by the measured rate, because calls with stored answers leave it
+   * without a grant.
    */
   DRAIN_LENGTH_MIN: 32,
-  /** Part of QUEUE_LENGTH_MAX that asynchronous calls may take. */
+  /** Part of QUEUE_LENGTH_MAX that asynchronous calls may use. */
   ASYNC_PART_MAX: 0.5,
 }
 
@@ -110,7 +117,7 @@ const load = (name: string, constants: ScriptConstants = {}) =>
 
 export const GRANT_RULES = { COLD_START_HOLD_MS, ...SHARES }
 
-/** What a script needs that queues calls. */
+/** What a script needs to queue calls. */
 const JOIN = {
   BACKFILL_AFTER_MS,
   COST,

@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache'
 import type { CallJob } from '../queue/call-job.ts'
 import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 
-/** How long a reply's figure for the room of a cap is trusted, milliseconds. */
+/** How long the room in a reply is trusted, milliseconds. */
 const TRUSTED_MS = 1_000
 
-/** Part of the room that an API node uses: others have the same figure. */
+/** The part of the room that one API node uses, because other nodes know the same figure. */
 const USED_PART = 0.5
 
 const CAPS_MAX = 10_000
@@ -25,7 +25,7 @@ export class SpareRoom {
   /**
    * Takes room for one request.
    *
-   * @returns what gives it back, for the end of the call; undefined for a call that needs a ticket
+   * @returns gives the room back when the call ends; undefined if the call needs a ticket
    */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)

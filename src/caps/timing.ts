@@ -1,27 +1,29 @@
 /**
- * Added to each window, because a request may reach the upstream so much later than its grant.
+ * Added to each window, because a request may reach the upstream this much later than its grant.
  * Milliseconds.
  */
 export const WINDOW_MARGIN_MS = 500
 
 /**
- * Age up to which a permit lets a request be sent; what is left of the margin is for the network.
- * Milliseconds.
+ * Age up to which a permit may be used. The rest of the margin is for the network. Milliseconds.
  */
 export const PERMIT_AGE_MS_MAX = 250
 
 /**
- * Longest round trip for which permits are made to last, milliseconds: if Redis is slower, API
+ * Longest round trip for which permits last long enough, milliseconds. If Redis is slower, API
  * nodes refuse calls.
  */
 export const ROUND_TRIP_MS_MAX = 1_000
 
-/** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
+/**
+ * After this time the leases of a killed or hanging worker end, which has then lost its jobs.
+ * Milliseconds.
+ */
 export const LEASE_MS = 6_000
 
 /**
- * How long a waiter counts after its worker last polled for it, milliseconds: a dead worker blocks
- * nothing.
+ * How long a waiter counts after its worker last polled for it, milliseconds, so that a dead worker
+ * blocks nothing.
  */
 export const WAITER_TTL_MS = 1_500
 
@@ -31,12 +33,13 @@ export const WAITER_TTL_MS = 1_500
 export const COLD_START_HOLD_MS = 60_000 + WINDOW_MARGIN_MS
 
 /**
- * Time for the reply between the end of the last attempt and the caller's deadline, milliseconds.
+ * Time between the end of the last attempt and the caller's deadline, reserved for the reply,
+ * milliseconds.
  */
 export const REPLY_MS = 200
 
 /**
- * How long after a loss the counts in Postgres are complete: workers write them down every second.
- * Milliseconds.
+ * How long after a loss the counts in Postgres are complete, milliseconds. Workers write them every
+ * second.
  */
 export const BACKFILL_AFTER_MS = 3_000

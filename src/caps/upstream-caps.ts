@@ -6,11 +6,11 @@ import { capKeys } from '../redis/keys.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
 export interface UpstreamCapsDeps extends CapDeps {
-  /** Its rules hold; operators change them while processes run. */
+  /** Its rules are read at each use, because operators change them while processes run. */
   catalog: Catalog
 }
 
-/** Caps of callers' keys come and go with the keys. */
+/** Caps of callers' keys are forgotten when they are not used. */
 export const CAPS_KEPT_MAX = 2_000
 
 export class UpstreamCaps {
@@ -26,7 +26,7 @@ export class UpstreamCaps {
       ({ slug }, bucket) => {
         const api = deps.catalog.source(slug)
         if (!api) throw new Error(`the catalog has no ${slug}`)
-        // Looked up anew, because another document may say other caps.
+        // Looked up each time, because a new document may have other caps.
         return new Cap(deps, { slug, bucket }, () => rulesOf(deps.catalog.source(slug) ?? api, bucket))
       },
       CAPS_KEPT_MAX,
@@ -34,10 +34,7 @@ export class UpstreamCaps {
   }
 }
 
-/**
- * Of the requests in a window that the shared cap allows, at most this part has unproven keys: see
- * `acquirePermit`.
- */
+/** The part of the shared cap's requests that unproven keys may use, see `acquirePermit`. */
 const UNPROVEN_PART = 1 / 4
 
 function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {

@@ -18,7 +18,7 @@ export class AttemptError extends Error {
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
   readonly reach: Reach
-  /** Ended because the call had no time left, before the attempt's own time limit. */
+  /** Whether it ended because the call had no time left, before the attempt's own time limit. */
   isCutShort = false
 
   constructor(code: ErrorCode, details: AttemptErrorDetails) {
@@ -44,8 +44,8 @@ export class StatusError extends Error {
 }
 
 /**
- * No request is sent, for the reason that admission would give a new call: the breaker is open, or
- * a permit would come too late. A call that never had a place costs nothing (`refused`).
+ * No request is sent, for a reason for which admission would refuse a new call: the breaker is
+ * open, or a permit would come too late. A call that never had a place costs nothing (`refused`).
  */
 export function refusedAttempt(refusal: Refusal, reach: 'unsent' | 'refused' = 'unsent'): AttemptError {
   const { code, ...details } = refusalOf(refusal)
@@ -53,8 +53,8 @@ export function refusedAttempt(refusal: Refusal, reach: 'unsent' | 'refused' = '
 }
 
 /**
- * An attempt of which it is certain that nothing was sent, so that neither the cap nor the caller
- * is charged.
+ * An attempt for which it is certain that nothing was sent, so that neither the cap nor the caller
+ * pays for it.
  */
 export class UnsentError extends Error {}
 
@@ -65,8 +65,8 @@ export class StalePermitError extends UnsentError {}
 export class EndedUnsentError extends UnsentError {}
 
 /**
- * How far the attempt got that ended with this error. An error that is no error of an attempt means
- * that the call ended after the first byte was written.
+ * How far an attempt that ended with this error got. If it is not an AttemptError, the call ended
+ * after the first byte was written.
  */
 export function reachOfFailed(error: unknown): Reach {
   if (error instanceof AttemptError) return error.reach

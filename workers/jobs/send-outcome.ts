@@ -23,8 +23,8 @@ import type { WorkerDeps } from './worker-deps.ts'
 const SEND_AGAIN_MS = 200
 
 /**
- * Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the
- * bodies of a dead node. Milliseconds.
+ * Nodes read bodies within milliseconds. If a body finds no room for so long, the bodies of a dead
+ * node take the room. Milliseconds.
  */
 const BODY_SPACE_MS_MAX = 2_000
 
@@ -66,7 +66,7 @@ async function sendKept(deps: WorkerDeps, call: AnswerableCall, outcome: Reply):
   await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
-/** Instead of a reply whose body found no room among the bodies of its account. */
+/** The failure in place of a reply whose body found no room. */
 function withoutBody({ head }: Reply, { code, details }: GatewayError): Reply {
   const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
   return { head: { id: head.id, times: head.times, code, ...reachFields(reachOf(head)), ...words }, body: NO_BODY }
@@ -95,7 +95,7 @@ function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, resu
     return { head: { ...head, ...ofBody }, body }
   }
   const { cause, reach: _reach, isCutShort: _isCutShort, ...failure } = outcome
-  // The API node logs the cause in words; only an unforeseen error needs its stack.
+  // The API node logs the cause in words. Only an unexpected error needs its stack here.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   if (!cause) return { head: { ...head, ...failure }, body: NO_BODY }
@@ -104,12 +104,12 @@ function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, resu
 }
 
 /**
- * This worker has loaded another document of the API than the node that admitted the call. Nothing
- * was sent.
+ * This worker has loaded another document of the API than the node that admitted the call, so
+ * nothing was sent.
  */
 export class OtherDocumentError extends Error {}
 
-/** By then the processes have been restarted, milliseconds. */
+/** Retry-After, milliseconds. The processes have restarted by then. */
 const OTHER_DOCUMENT_RETRY_MS = 10_000
 
 /**
@@ -124,7 +124,7 @@ export async function replyToLostCall(deps: WorkerDeps, call: AnswerableCall, ca
   await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
 }
 
-/** Rather than a failure of Redis or of a process. */
+/** Preferred to the failure of Redis or of a process. */
 function isProgrammingError(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
 }

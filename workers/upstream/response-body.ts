@@ -2,15 +2,16 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib'
 import type { MemoryShare } from './answer-memory.ts'
 
-/** Bytes of a body that are read without asking for memory. */
+/** Bytes of a body that are read without a request for memory. */
 export const UNCOUNTED_BYTES_MAX = 64 * 1024
 
-/** What each byte of a body takes while it is read: its parts, and the whole made of them. */
+/** Memory for each byte of a body while it is read: its parts, and the whole text. */
 const READ_COST = 2
 
 /**
- * The least that a part of a body counts as, bytes: a chunk of one byte takes a microsecond, and
- * memory of its own. Fails closed: a body in smaller parts is too large sooner.
+ * The least number of bytes as which a part of a body counts. A chunk of one byte takes a
+ * microsecond and memory of its own. Fails closed: a body in smaller parts reaches the limit
+ * sooner.
  */
 const PART_BYTES_MIN = 64
 
@@ -51,7 +52,7 @@ export class BodyReader {
   }
 
   /**
-   * @returns what is to be awaited before more is read.
+   * @returns a promise to await before more is read; undefined if there is none
    * @throws BodyTooLargeError
    */
   add(chunk: Buffer): Promise<void> | undefined {
@@ -71,7 +72,7 @@ export class BodyReader {
   }
 }
 
-/** Codings of one body; each takes time and memory of its own. */
+/** Most codings of one body. Each takes time and memory. */
 const CODINGS_MAX = 4
 
 /**
@@ -81,9 +82,9 @@ const CODINGS_MAX = 4
 const NO_CODINGS = new Set(['', 'identity', 'none', 'utf-8', 'utf8'])
 
 /**
- * Undoes the codings of a body, which are listed in the order in which the server applied them (RFC
- * 9110, 8.4). A small body may unpack to a huge body: the bytes of every step have the same bounds
- * as the bytes read.
+ * Decodes a body. Its codings are listed in the order in which the server applied them (RFC 9110,
+ * 8.4). A small body may decode to a huge one, so the result of every step has the same limits as
+ * the bytes read.
  *
  * @throws BodyTooLargeError, BodyUnreadableError, the signal's reason
  */
@@ -114,16 +115,16 @@ async function undoCoding(bytes: Buffer, name: string, bounds: BodyBounds): Prom
   return body.whole()
 }
 
-/** Stateless, and costlier to make than a small body is to decode. */
+/** A shared decoder. It has no state, and making one takes longer than decoding a small body. */
 const DECODER = new TextDecoder('utf-8', { fatal: true })
 
-/** A byte order mark is ignored; undefined if it is no JSON in UTF-8. */
+/** Parses JSON in UTF-8 and ignores a byte order mark; undefined for anything else. */
 export function parseJson(bytes: Buffer): { text: string; value: unknown } | undefined {
   try {
     const text = DECODER.decode(bytes)
     return { text, value: JSON.parse(text) }
   } catch {
-    // Status and upstream decide what that means.
+    // The status and the upstream's rules decide what that means.
     return undefined
   }
 }

@@ -1,8 +1,8 @@
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 /**
- * Milliseconds of the units that servers write behind a number, against the grammar. Without a
- * unit: seconds.
+ * Milliseconds of the units that servers write after a number, although the grammar does not allow
+ * them. Without a unit: seconds.
  */
 const UNITS = new Map([
   ...['ms', 'msec', 'millisecond', 'milliseconds'].map((unit) => [unit, 1] as const),
@@ -12,23 +12,29 @@ const UNITS = new Map([
   ...['d', 'day', 'days'].map((unit) => [unit, 86_400_000] as const),
 ])
 
-/** A number and its unit; several follow each other in `1m30s`. */
+/** A number and its unit. Several may follow each other: `1m30s`. */
 const PART = /((?:\d+(?:\.\d*)?|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?\s*/giy
 
-/** So many seconds are no wait, but a time since 1970, which some servers write. */
+/**
+ * From this number of seconds on, the value is not a wait but a time since 1970, which some servers
+ * write.
+ */
 const EPOCH_SECONDS_MIN = 1_000_000_000
 
-/** So many seconds would be 30,000 years: these are milliseconds since 1970. */
+/**
+ * From this number on, which would be 30,000 years in seconds, the value is milliseconds since
+ * 1970.
+ */
 const EPOCH_MS_MIN = 1_000_000_000_000
 
 /**
- * The wait of a `Retry-After` (RFC 9110, 10.2.3), whole milliseconds, rounded up: seconds or a
- * date, and what servers write besides, which are fractions, units, dates of RFC 3339, and seconds
- * or milliseconds since 1970. Of a header that came several times the longest wait holds, so that
- * none is shorter than the server asked for. Negative for a date in the past.
+ * The wait of a `Retry-After` (RFC 9110, 10.2.3) in whole milliseconds, rounded up. It may be
+ * seconds or a date. Servers also write fractions, units, dates of RFC 3339, and seconds or
+ * milliseconds since 1970. If the header came several times, the longest wait counts. Negative for
+ * a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
- * @returns undefined if nothing of the value can be read
+ * @returns undefined if no part of the value can be read
  */
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   // Dates have a comma behind the weekday; a header that came twice is joined by commas too.
@@ -37,7 +43,7 @@ export function readRetryAfter(value: string | undefined, now: number): number |
   return waits.length === 0 ? undefined : Math.ceil(Math.max(...waits))
 }
 
-/** Without parameters, blanks and quotation marks around it. */
+/** The value without parameters, blanks and quotation marks around it. */
 function bare(item: string): string {
   const [value = ''] = item.split(';')
   return value.trim().replace(/^"(.*)"$/, '$1')
@@ -65,9 +71,9 @@ function sumOf(parts: RegExpExecArray[], now: number): number | undefined {
 }
 
 /**
- * A date of HTTP in any of its three forms (RFC 9110, 5.6.7) or of RFC 3339. Always GMT unless it
- * names an offset, whatever the time zone of this process. Milliseconds since 1970; undefined when
- * it is no date.
+ * A date in any of HTTP's three forms (RFC 9110, 5.6.7) or in the form of RFC 3339, in milliseconds
+ * since 1970. Without an offset it is GMT, whatever the time zone of this process. Undefined if the
+ * text is not a date.
  */
 export function parseHttpDate(text: string): number | undefined {
   const trimmed = text.trim()

@@ -7,14 +7,14 @@ interface Unanswered {
 }
 
 /**
- * Notices an upstream that hangs while no caller is patient enough to see it. Impatient callers
- * prove nothing, for the upstream may just be slow: a probe must decide.
+ * Notices an upstream that hangs although no caller waits long enough to see it. Impatient callers
+ * prove nothing, because the upstream may just be slow, so a probe must decide.
  */
 export class UnansweredRequests {
   readonly #bySlug = new Map<string, Unanswered>()
   readonly #now: () => number
 
-  /** For tests; goes only forward, milliseconds. */
+  /** Monotonic clock for tests, milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }

@@ -13,7 +13,7 @@ import type { RetryBudget } from './retry.ts'
 import type { SuccessBatcher } from './success-batcher.ts'
 import type { UnansweredRequests } from './unanswered-requests.ts'
 
-/** The part of a worker that sends requests to upstreams. */
+/** What sending requests to upstreams needs of a worker. */
 export interface UpstreamDeps {
   redis: RedisConnection
   log: Log
@@ -22,12 +22,12 @@ export interface UpstreamDeps {
   successes: SuccessBatcher
   unanswered: UnansweredRequests
   caps: UpstreamCaps
-  /** For probes that decide whether a breaker opens, or closes. */
+  /** Queues for probes that decide whether a breaker opens or closes. */
   queues: CallQueues
   answerMemory: AnswerMemory
-  /** Goes into the `User-Agent`. */
+  /** The contact for the `User-Agent`. */
   contact: string
-  /** Whatever the upstream's file says, milliseconds. */
+  /** Limit of an attempt's time that overrides the upstream's file, milliseconds. */
   attemptTimeoutMsMax: number
   clientOf: (api: Api, bucket: CapBucket) => Dispatcher
   permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient

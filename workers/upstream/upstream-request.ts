@@ -4,10 +4,10 @@ import { isUnderBase, type RequestTarget, requestTarget } from '../../src/catalo
 import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { ACCEPT_ENCODING } from './response-body.ts'
 
-/** Its path may hold a key: it is never logged. */
+/** The path may contain a key, so it is never logged. */
 export interface WireRequest extends RequestTarget, Pick<UpstreamRequest, 'method' | 'body'> {
   headers: Record<string, string>
-  /** The key it is sent with. */
+  /** The key with which it is sent. */
   key: string | undefined
 }
 
@@ -41,7 +41,7 @@ export function buildWireRequest(
   return { ...target, ...written }
 }
 
-/** In place of any parameter of that name. */
+/** Replaces any parameter with that name. */
 function withParameter({ origin, path }: RequestTarget, name: string, value: string): RequestTarget {
   const url = new URL(origin + path)
   url.searchParams.set(name, value)
