@@ -28,7 +28,7 @@ const pair = record({
   from: field.text('base', 'ISO 4217 code of the base'),
   to: required.text('to', 'ISO 4217 code of the target'),
   rate: required.notNull(
-    field.number(({ rates, to }) => members(rates)[String(to)], 'Units of the target for one unit of the base'),
+    field.number(({ rates, to }) => rateIn(members(rates)[String(to)]), 'Units of the target for one unit of the base'),
   ),
   date: field.text('date', 'Day of the rates: the last working day of the bank'),
 })
@@ -87,11 +87,17 @@ export default upstream({
   },
 })
 
+/** Null for what can be no rate: a caller divides by it. */
+function rateIn(value: unknown): number | null {
+  const rate = number(value)
+  return rate !== null && rate > 0 ? rate : null
+}
+
 /** Undefined if nothing can be read: the bank publishes rates every day. */
 function numbersOf(rates: Source): Record<string, number> | undefined {
   const known: [string, number][] = []
   for (const [code, value] of Object.entries(rates)) {
-    const rate = number(value)
+    const rate = rateIn(value)
     if (rate !== null) known.push([code, rate])
   }
   return known.length === 0 ? undefined : Object.fromEntries(known)

@@ -29,6 +29,15 @@ test('the recorded pair maps to the recorded data', () => {
   assert.deepEqual(answered(pair, usdToInr, 200, pair.example.response), pair.example.data)
 })
 
+test('zero and a number below zero are no rates', () => {
+  for (const rate of [0, -1.1]) {
+    const rates = { INR: rate, JPY: 160 }
+    assert.equal(answered(pair, usdToInr, 200, { base: 'USD', date: '2026-09-11', rates }), 'UPSTREAM_INVALID_RESPONSE')
+    const table = answered(latest, {}, 200, { base: 'EUR', date: '2026-09-11', rates })
+    assert.deepEqual(Object(table).rates, { JPY: 160 })
+  }
+})
+
 test('a pair is requested under the documented names base and symbols', () => {
   assert.deepEqual(pair.request(usdToInr, context), {
     path: '/v1/latest',
