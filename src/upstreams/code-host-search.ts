@@ -47,14 +47,15 @@ export default upstream({
   },
   ...github('search', { concurrency: 4, rates: [{ max: 30, seconds: 60 }] }),
   caps: { concurrency: 4, rates: [{ max: 10, seconds: 60 }] },
-  // Free at GitHub, but every request pays from our cap of 10 a minute.
+  // Free at GitHub, but every request counts against our cap of 10 a minute.
   probe: { request: githubProbe, everySeconds: 600 },
   mayLack: words('description language license homepage'),
   endpoints: {
     '/repos': endpoint({
       description: 'Public repositories that match a query; no match is an empty list.',
       parameters: {
-        // GitHub counts 256 without qualifiers and operators, so the whole may be longer.
+        // GitHub's limit of 256 characters does not count qualifiers and operators, so the whole
+        // query may be longer.
         q: param.text('Words and qualifiers, separated by blanks: tetris language:assembly', {
           normalize: singleSpaced,
           aliases: namesOf.query,
@@ -68,16 +69,16 @@ export default upstream({
       },
       data: search,
       cache: { ...freshFor(600), staleIfErrorSeconds: lifetime.day },
-      // The upstream's own default is 30.
+      // Our default, because the upstream's own default of 30 is long.
       request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page } }),
-      // The syntax of q, and qualifiers that name nothing.
+      // The upstream refuses a wrong syntax of q, and qualifiers that name nothing.
       rejects: [422],
       example: { ...recordings['/repos'], responseFor: recordedPage },
     }),
   },
 })
 
-/** The recorded search with fewer repositories. */
+/** The recorded search, cut to fewer repositories. */
 function recordedPage({ q, per_page }: { q: string; per_page: number }, response: unknown) {
   const { parameters } = recordings['/repos']
   if (q !== parameters.q || per_page > parameters.per_page) return undefined

@@ -49,21 +49,22 @@ export default upstream({
     ],
   }),
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 3_600 }] },
-  // Free at GitHub, but every request pays from our cap of 60 an hour.
+  // Free at GitHub, but every request counts against our cap of 60 an hour.
   probe: { request: githubProbe, everySeconds: 1_800 },
   mayLack: words('name company blog location bio hireable'),
   endpoints: {
     '/profile': endpoint({
       description: 'Public profile of a user, organization or bot.',
       parameters: {
-        // 39 at most, and five for "[bot]".
+        // A name has at most 39 characters, and "[bot]" five more.
         username: param.text('Account name in any letter case; bots end in [bot]', {
           maxLength: 44,
           pattern: '^[A-Za-z0-9_-]+(\\[bot\\])?$',
         }),
       },
       data: profile,
-      // Long for 60 calls an hour, short for personal data. A 404 costs a call too.
+      // Long because of 60 calls an hour, short because the data are personal. A 404 costs a call
+      // too.
       cache: {
         seconds: 900,
         staleIfErrorSeconds: lifetime.hour,
@@ -71,7 +72,7 @@ export default upstream({
         key: ({ username }) => ({ username: username.toLowerCase() }),
       },
       request: ({ username }) => ({ path: path`/users/${username}` }),
-      // The body for an unknown route leads to the front page of the documents.
+      // The body of the answer for an unknown route links to the front page of the documentation.
       isNotFound: ({ body }) => /users.{0,100}#get-a/.test(text(members(body).documentation_url) ?? ''),
       example: recordings['/profile'],
     }),

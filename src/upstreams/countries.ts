@@ -129,12 +129,12 @@ export default upstream({
   },
 })
 
-/** The name as the upstream's search finds it. */
+/** The form of a name with which the upstream's search finds it. */
 function searchedName(parameter: string, name: string): string {
   return singleSpaced(parameter, searchableName(singleSpaced(parameter, name)))
 }
 
-/** An unknown code, and a search that finds nothing, are answered 404 with this text. */
+/** For an unknown code, or a search without results, the upstream answers 404 with this text. */
 function isNotFound({ body }: Pick<UpstreamResponse, 'body'>): boolean {
   return members(body).error === 'Country not found'
 }

@@ -13,8 +13,8 @@ import recordings from './recordings/creature-game.json' with { type: 'json' }
 const cache = { ...freshFor(lifetime.day), staleIfErrorSeconds: lifetime.month, notFoundSeconds: lifetime.hour }
 
 /**
- * How the upstream ends the name of a form whose kind the games put before the species, if it is
- * another word.
+ * The ending of a form's name at the upstream, for endings that differ from the word that the games
+ * put before the species.
  */
 const suffixByKind = new Map([
   ['alolan', 'alola'],
@@ -40,12 +40,12 @@ const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
 
 const KIND_LAST = new RegExp(`-(${[...suffixByKind.keys()].join('|')})$`)
 
-/** "Attack Forme Deoxys": whatever stands before such a word is a form. */
+/** "Attack Forme Deoxys": any word before one of these words names a form. */
 const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+?)(-[xyz])?$/
 
 /**
- * Forms whose names are longer at the upstream. A kind with several forms is its usual form, and
- * the names of Miraidon's forms keep the word "mode".
+ * Forms with longer names at the upstream. If a creature has several forms, its name means its
+ * usual form. The names of Miraidon's forms keep the word "mode".
  */
 const fullNameOf = new Map([
   ['darmanitan-galar', 'darmanitan-galar-standard'],
@@ -59,7 +59,7 @@ const fullNameOf = new Map([
 ])
 
 /**
- * Species all of whose forms have longer names; the number of a species is the number of its usual
+ * Species whose forms all have longer names. The number of a species is the number of its usual
  * form.
  */
 // biome-ignore format: a list to look through
@@ -166,7 +166,7 @@ export default upstream({
  */
 function creatureName(parameter: string, given: string): string {
   const name = resourceName(parameter, given)
-    // "Attack Forme", "Plant Cloak": the upstream's names have the first word alone.
+    // "Attack Forme", "Plant Cloak": the upstream's names contain only the first word.
     .replace(/(?<=-.+)-(?:forme?|cloak|style|mode)$/, '')
     .replace(/^nidoran-(f|m)(?:em)?ale$/, 'nidoran-$1')
     .replace(KIND_LAST, (_, kind) => `-${suffixByKind.get(kind)}`)
@@ -192,7 +192,7 @@ function resourceName(parameter: string, given: string): string {
     .toLowerCase()
     .replace(/[\s_.:,!()\p{Pd}]+/gu, '-')
     .replace(/^-+|-+$/g, '')
-    // The games write numbers with zeros in front.
+    // The games write numbers with leading zeros.
     .replace(/^(?:#|no-)?0*(?=\d+$)/, '')
   // Without its sign, a number below zero would be the number of another creature.
   if (/^\s*[\p{Pd}−]\d/u.test(given) || !/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))

@@ -11,7 +11,9 @@ import recordings from './recordings/crypto-prices.json' with { type: 'json' }
 
 const IDS_MAX = 250
 
-/** Tickers that callers try most, none of which is a coin id; others simply have no price. */
+/**
+ * Tickers that callers often try and that are not coin ids. Other unknown ids simply have no price.
+ */
 const coinIdOfTicker: Record<string, string> = {
   btc: 'bitcoin',
   eth: 'ethereum',
@@ -24,7 +26,7 @@ const coinIdOfTicker: Record<string, string> = {
   doge: 'dogecoin',
 }
 
-/** Other routes of the upstream, whose names stand in the place of a coin id. */
+/** Other routes of the upstream, which have the place of a coin id in the path. */
 const ROUTES = new Set(words('list markets categories top_gainers_losers'))
 
 const price = record(
@@ -175,7 +177,7 @@ function classify({ status, body }: UpstreamResponse): ResponseClass | undefined
   return code === 401 || code === 403 || isKeyError(code) ? authFailed() : failed()
 }
 
-/** A price in another form than a number is no missing price. */
+/** A price that is not a number means an unreadable answer, not a missing price. */
 function isWithoutPrice(coin: unknown): boolean {
   if (coin === null || (Array.isArray(coin) && coin.length === 0)) return true
   const isKnown = isObject(coin) && Object.keys(coin).every((name) => /^(?:usd(?:_|$)|last_updated_at$)/.test(name))
@@ -187,7 +189,10 @@ function isKeyError(code: number): boolean {
   return code === 10_002 || code === 10_005 || code === 10_010 || code === 10_011
 }
 
-/** The ids of a comma-separated list, each once and in order: the same coins are the same call. */
+/**
+ * The ids of a comma-separated list, sorted and without duplicates, so that the same coins are the
+ * same call.
+ */
 function coinIds(parameter: string, list: string): string {
   const given = list.split(',').filter((part) => part.trim() !== '')
   if (given.length === 0) throw new InvalidParameter(parameter, 'it names no coin')

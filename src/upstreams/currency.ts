@@ -50,7 +50,7 @@ export default upstream({
   // No quota is published; this stays far from what an abuse filter would notice.
   caps: { concurrency: 4, rates: [{ max: 300, seconds: 60 }] },
   probe: { request: { path: path`/v1/latest`, query: { base: 'EUR', symbols: 'USD' } }, everySeconds: 60 },
-  // It would multiply the rates.
+  // This parameter would multiply the rates.
   reservedParameters: words('amount'),
   endpoints: {
     '/latest': endpoint({
@@ -74,9 +74,9 @@ export default upstream({
         return parameters
       },
       request: ({ from, to }) => ({ path: path`/v1/latest`, query: { base: from, symbols: to } }),
-      // The body for an unknown route has a `status` beside the message.
+      // The body for an unknown route has a `status` besides the message.
       isNotFound: ({ body }) => members(body).message === 'not found' && !('status' in members(body)),
-      // A rate of another base, or for another amount, is no answer to the question.
+      // A rate with another base, or for another amount, does not answer the question.
       readFrom: ({ body, parameters: { from, to } }) => {
         const { base, amount } = members(body)
         const isOther = (text(base) ?? from) !== from || (number(amount) ?? 1) !== 1

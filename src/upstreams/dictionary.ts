@@ -35,7 +35,7 @@ const definition = record({
   }),
 })
 
-/** What both sources have in common. */
+/** The members that both sources share. */
 const define = {
   description: 'Meanings of an English word, of all its etymologies.',
   parameters: {
@@ -95,7 +95,7 @@ export default upstream({
   },
   baseUrl: 'https://api.dictionaryapi.dev',
   caps: { concurrency: 4, rates: [{ max: 450, seconds: 300 }] },
-  // When its origin is down, Cloudflare in front of it lets callers wait long for a 522.
+  // If its origin is down, Cloudflare in front of it makes callers wait long for a 522.
   attemptTimeoutMs: 5_000,
   // A common word would be answered from Cloudflare's cache while the origin is down.
   probe: { request: { path: path`/api/v2/entries/en/polenta` }, everySeconds: 600 },
@@ -105,7 +105,8 @@ export default upstream({
   endpoints: {
     '/define': endpoint({
       ...define,
-      // Definitions stay and the upstream is fragile, but missing words come and go.
+      // Definitions are stored for long, because they do not change and the upstream is fragile.
+      // "Not found" is stored for less, because words are added.
       cache: {
         seconds: lifetime.week,
         staleWhileRevalidateSeconds: lifetime.day,
@@ -173,7 +174,7 @@ function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: 
   }
 }
 
-/** Senses that say nothing are items that cannot be read. */
+/** Senses without a text count as items that cannot be read. */
 function definitionsOf({ senses }: Source): unknown {
   const said = sensesOf(senses).map((sense) => ({ ...sense, example: firstFilled(examplesOf(sense)) }))
   if (said.length > 0) return said
@@ -188,7 +189,7 @@ function sensesOf(senses: unknown, depth = 0): Source[] {
   })
 }
 
-/** The first example, else the first quotation. */
+/** The first example, or else the first quotation. */
 function examplesOf({ examples, quotes }: Source): unknown[] {
   return [
     ...items(examples).map((example) => text(example) ?? members(example).text),

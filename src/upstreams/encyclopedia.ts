@@ -42,8 +42,8 @@ export default upstream({
   baseUrl: 'https://en.wikipedia.org',
   headers: { accept: 'application/json; charset=utf-8; profile="https://www.mediawiki.org/wiki/Specs/Summary/1.5.0"' },
   credential: { accessMode: 'platform_managed', in: 'header', name: 'authorization', format: (key) => `Bearer ${key}` },
-  // At most 3 at once is asked. Whoever has a contact in the User-Agent may send 200 a minute;
-  // others 10.
+  // The upstream asks for at most 3 requests at once. With a contact in the User-Agent it allows
+  // 200 a minute, otherwise 10.
   caps: { concurrency: 3, rates: [{ max: 60, seconds: 60 }] },
   contact: {
     rule: 'Wikimedia allows 10 requests a minute to clients that name no contact in the User-Agent',
@@ -52,7 +52,7 @@ export default upstream({
   // A title that stands for another page leads there, `UK` to `United_Kingdom`.
   redirectsMax: 2,
   probe: { request: { path: path`/api/rest_v1/page/summary/Earth` }, everySeconds: 300 },
-  // It turns a page that redirects into an answer of its own.
+  // This parameter would turn a redirecting page into an answer of its own.
   reservedParameters: words('redirect'),
   mayLack: words('description thumbnail_url image_url wikidata_id'),
   endpoints: {

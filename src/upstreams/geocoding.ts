@@ -9,10 +9,10 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/geocoding.json' with { type: 'json' }
 
-/** The usage policy demands caching, and places hardly move. */
+/** The usage policy demands caching, and places hardly ever move. */
 const cache = { ...freshFor(lifetime.week), staleIfErrorSeconds: 4 * lifetime.week }
 
-/** How long a refusal without a stated time is respected. */
+/** How long a refusal without a stated time is respected, milliseconds. */
 const BLOCKED_MS = 60_000
 
 const search = record({
@@ -85,7 +85,7 @@ export default upstream({
   contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block clients that name none' },
   // The policy grants scheduled requests 4 a minute; this request does not touch the search.
   probe: { request: { path: path`/status`, query: { format: 'json' } }, everySeconds: 300 },
-  // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
+  // Debug pages and callbacks are not JSON. Paid servers of the same kind accept a key.
   reservedParameters: words('debug json_callback key'),
   mayLack: words(
     'name city postcode state road house_number bounding_box country country_code importance osm_type osm_id',
@@ -120,9 +120,10 @@ export default upstream({
       data: nearest,
       cache: {
         ...cache,
-        // One call a second is too scarce to ask twice about the open sea.
+        // A 404 is stored too, because at one call a second nobody should ask twice about the open
+        // sea.
         notFoundSeconds: lifetime.day,
-        // Five decimals are a metre.
+        // Five decimals are about one metre.
         key: ({ lat, lon }) => ({ lat: lat.toFixed(5), lon: lon.toFixed(5) }),
       },
       request: ({ lat, lon }) => ({
@@ -140,10 +141,10 @@ export default upstream({
 })
 
 function classifyRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
-  // There is no key to refuse: a 403 is the limiter's, and so is a web page if JSON was asked for.
+  // There are no keys, so a 403 comes from the limiter. A web page in place of JSON does too.
   if (status === 403 && headers['retry-after'] === undefined) return overLimit(BLOCKED_MS)
   if (status === 200 && body === undefined && headers['content-type']?.includes('html')) return overLimit(BLOCKED_MS)
-  // The probe's answer: 200 also when the database is not well.
+  // The probe's answer has the status 200 even if the database has a problem.
   const condition = number(members(body).status)
   return status === 200 && condition !== null && condition !== 0 ? failed() : undefined
 }

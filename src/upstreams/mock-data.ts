@@ -7,7 +7,7 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/mock-data.json' with { type: 'json' }
 
-/** Nothing of it changes. */
+/** The data never change. */
 const forGood = {
   seconds: lifetime.day,
   staleWhileRevalidateSeconds: lifetime.week,
@@ -63,7 +63,7 @@ export default upstream({
     licence: 'https://opensource.org/license/mit',
   },
   baseUrl: 'https://jsonplaceholder.typicode.com',
-  // No limit is published; this limit is polite, and the data are nearly always in the cache.
+  // No limit is published. This limit is polite, and nearly all answers come from the cache.
   caps: { concurrency: 4, rates: [{ max: 100, seconds: 60 }] },
   probe: { request: { path: path`/posts/1` }, everySeconds: 120 },
   reservedParameters: words('callback'),

@@ -104,7 +104,7 @@ export default upstream({
       data: news,
       cache,
       complete: (parameters) => ({ ...parameters, category: parameters.category ?? 'general' }),
-      // The upstream has other defaults than ours: everything is said.
+      // The upstream's defaults differ from ours, so every parameter is sent.
       request: ({ max, lang, category }) => ({ path: path`/api/v4/top-headlines`, query: { category, lang, max } }),
       // Two letters need not be one of its languages; category and number are checked.
       classify: ({ status, body }) =>
@@ -148,12 +148,12 @@ function classify({ status, headers, body }: UpstreamResponse): ResponseClass | 
   return undefined
 }
 
-/** Errors about parameters; none if the errors are general, which come as a list. */
+/** Errors about parameters; empty if the errors are general, which come as a list. */
 function errorsByParameter(body: unknown): Record<string, unknown> {
   return members(members(body).errors)
 }
 
-/** The quota begins anew at 00:00 UTC. */
+/** Milliseconds until the quota is reset at 00:00 UTC. */
 function msToNextUtcDay(answered: string | undefined): number | undefined {
   const now = Date.parse(answered ?? '')
   return Number.isNaN(now) ? undefined : DAY_MS - (now % DAY_MS)

@@ -17,12 +17,12 @@ const date = optional(
 
 const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: lifetime.hour }
 
-/** The days by which the upstream counts. */
+/** The time zone whose days the upstream uses. */
 const easternDate = dateIn('America/New_York')
 
 const HALF_DAY_MS = 43_200_000
 
-/** How the upstream names what keeps a game from being played. */
+/** The upstream's words for reasons why a game is not played. */
 const NOT_PLAYED =
   /postponed|\bppd\b|cancel|abandon|forfeit|walk.?over|no.?contest|uncontested|if.?necessary|not.?necessary/i
 
@@ -108,7 +108,7 @@ const scores = scoresOf({ ...heading, ...details })
 
 const weeklyScores = scoresOf({ ...heading, week: field.integer('week.number', 'Week of the season'), ...details })
 
-/** What the leagues that play every day have in common. */
+/** What all leagues with games on every day have in common. */
 const daily = { parameters: { dates: date, limit }, data: scores, cache, complete: completeDay }
 
 export default upstream({
@@ -127,7 +127,7 @@ export default upstream({
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
   // A day is up to 2 MB, a month of the NFL several times that.
   bodyBytesMax: 16 * 1024 * 1024,
-  // A day without games: a small answer.
+  // A day without games has a small answer, which suits the probe.
   probe: {
     request: { path: path`/apis/site/v2/sports/basketball/nba/scoreboard`, query: { dates: '20250704' } },
     everySeconds: 300,
@@ -185,7 +185,10 @@ export default upstream({
   },
 })
 
-/** Always a day: without one the upstream may leave out games of today that are yet to come. */
+/**
+ * Always sends a day, because without a day the upstream may leave out today's games that have not
+ * begun.
+ */
 function completeDay<Parameters extends { dates?: string }>(parameters: Parameters, { now }: CallContext): Parameters {
   const dates = parameters.dates ?? easternDay(now)
   checkDay(dates)
@@ -208,7 +211,7 @@ function checkRange(first: string, last: string): void {
     throw new InvalidParameter('dates', `the range touches more than ${REQUESTS_MAX} calendar months`)
 }
 
-/** Months since the year 0 of a day YYYYMMDD. */
+/** Months since the year 0, for a day YYYYMMDD. */
 function monthNumber(day: string): number {
   return Number(day.slice(0, 4)) * 12 + Number(day.slice(4, 6)) - 1
 }
@@ -228,7 +231,10 @@ function easternDay(time: number): string {
   return easternDate(time).replaceAll('-', '')
 }
 
-/** By the games given: a game is on, all are to come or over for today, all are over for good. */
+/**
+ * The lifetime depends on the games: some are running, all are to come or over for today, or all
+ * are over for good.
+ */
 function secondsFresh(
   { dates, limit }: { dates?: string; limit: number },
   data: Record<string, unknown>,
@@ -236,7 +242,7 @@ function secondsFresh(
 ): number {
   const states = items(data.games).map((game) => members(members(members(game).status)).state)
   if (states.some((state) => state !== 'pre' && state !== 'post')) return 30
-  // Without a day the upstream goes on to the next week by itself.
+  // Without a day, the upstream moves on to the next week by itself.
   if (dates === undefined || states.length === 0 || states.includes('pre')) return 300
   // Games that `limit` cut off may be on until the night is over, and the upstream reorders its
   // list.

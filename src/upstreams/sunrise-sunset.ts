@@ -9,7 +9,7 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 
-/** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */
+/** The time of an event: ISO 8601 with offset, or null if the event does not happen on that day. */
 const sunTime = (name: string, what: string) =>
   field.text(
     ({ results }) => happening(members(results)[name]),

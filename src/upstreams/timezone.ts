@@ -55,13 +55,13 @@ function partOf(clock: Source, pattern: RegExp): string | undefined {
   return localTime(clock)?.match(pattern)?.[0]
 }
 
-/** What is behind the time, such as an offset or a zone, does not belong to a local time. */
+/** Text after the time, such as an offset or a zone, is not part of a local time. */
 function localTime({ dateTime, date_time, datetime }: Source): string | undefined {
   const written = filledText(dateTime) ?? filledText(date_time) ?? filledText(datetime) ?? undefined
   return written?.match(/^\s*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)/)?.[1] ?? written
 }
 
-/** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */
+/** Made from the numbers, because the upstream's own `date` is MM/DD/YYYY. */
 function isoDate(clock: Source): string | null {
   const year = integer(clock.year)
   const month = integer(clock.month)

@@ -14,10 +14,10 @@ interface Wanted {
   type?: string
 }
 
-/** The upstream's only limit: one request in this time, whatever it asks. */
+/** The upstream's only limit: one request in this time, whatever it requests, seconds. */
 const SPACING_SECONDS = 5
 
-/** The most questions one request may ask for. */
+/** Most questions of one request. */
 const AMOUNT_MAX = 50
 
 const round = record({
@@ -99,7 +99,7 @@ export default upstream({
  */
 function classifyResponseCode({ status, body }: UpstreamResponse): ResponseClass | undefined {
   const code = integer(members(body).response_code)
-  // No waiting time is ever sent, but the spacing is known.
+  // The upstream never sends a waiting time, but the required pause is known.
   if (status === 429 || code === 5) return overLimit(SPACING_SECONDS * 1_000)
   if (code === 2) return rejected()
   // 1 is an answer: no questions. Tokens are never sent, so 3 and 4 are as odd as an unknown code.
@@ -111,7 +111,7 @@ function questions(wanted: Wanted) {
   return { path: path`/api.php`, query: { amount, category, difficulty, type } }
 }
 
-/** The recording names categories in words; a call has their numbers. */
+/** The recording names categories in words, but calls have their numbers. */
 function recordedQuestions({ amount, category, difficulty, type }: Wanted, response: unknown) {
   if (category !== undefined) return undefined
   const fitting = objects(members(response).results).filter(

@@ -60,7 +60,7 @@ export default upstream({
     request: { path: path`/v1/forecast`, query: { latitude: 52.52, longitude: 13.41, current_weather: 'true' } },
     everySeconds: 60,
   },
-  // Units would change what the mapped members mean.
+  // Units would change the meaning of the mapped members.
   reservedParameters: [
     ...words('temperature_unit wind_speed_unit windspeed_unit timeformat format'),
     ...WEIGHTED_PARAMETERS,

@@ -4,7 +4,7 @@ import type { Caps } from '../../catalog/upstream.ts'
 import type { UpstreamDeclaration } from '../../catalog/upstream-file.ts'
 import { path } from '../../catalog/upstream-request.ts'
 
-/** Free at GitHub; every request pays from our own cap. */
+/** Free at GitHub, but every request counts against our own cap. */
 export const githubProbe = { path: path`/rate_limit` }
 
 /**
