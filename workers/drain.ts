@@ -7,25 +7,25 @@ import { readProcesses } from '../src/telemetry/heartbeat.ts'
 const NODES_MS_MAX = 20_000
 
 /**
- * Within this time nodes that get SIGTERM with this worker have announced that they end,
+ * Within this time, API nodes that got SIGTERM together with this worker have announced their end,
  * milliseconds.
  */
 const ANNOUNCE_MS = 500
 
 const LOOK_EVERY_MS = 250
 
-/** A worker that was silent for so long may be dead: it is not left alone with the calls. */
+/** If another worker was silent for so long, it may be dead, so the calls are not left to it. */
 const FRESH_MS = 3_000
 
 export interface DrainDeps {
   redis: RedisConnection
   clock: Pick<RedisClock, 'now'>
-  /** Upstreams that this worker serves. */
+  /** The upstreams that this worker serves. */
   slugs: string[]
   log: Log
 }
 
-/** Waits while API nodes that end finish calls and no other worker serves. */
+/** Waits while closing API nodes finish calls and no other worker serves these APIs. */
 export async function serveDrainingNodes(deps: DrainDeps): Promise<void> {
   const end = performance.now() + NODES_MS_MAX
   await delay(ANNOUNCE_MS)
@@ -55,7 +55,7 @@ async function isNeeded({ redis, clock, slugs, log }: DrainDeps): Promise<boolea
  */
 const IDLE_MS_MAX = 2_500
 
-/** Ends when the workers are closed, or when none of them has had a job for a while. */
+/** Resolves when the workers are closed, or when none of them has had a job for a while. */
 export async function closeWorkers(closing: Promise<unknown>, active: () => number): Promise<void> {
   let isClosed = false
   const closed = closing.then(() => {

@@ -10,7 +10,7 @@ import type { CallProgress } from '../upstream/send-under-permit.ts'
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** Leads that one command takes. */
+/** Most leads that one command takes. */
 const TAKEN_TOGETHER_MAX = 16
 
 const takeLeads = loadScript(new URL('./lua/take-leads.lua', import.meta.url), { LEADER_MS, BEGUN })
@@ -18,7 +18,7 @@ const takeLeads = loadScript(new URL('./lua/take-leads.lua', import.meta.url), {
 export const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean =>
   isUnderWay || hasReached(reach, 'maybe-sent')
 
-/** A request that leads, or wants to lead, the requests of all processes for one answer. */
+/** A request that leads, or wants to lead, the identical requests of all processes. */
 interface LeadingRequest {
   lead: Lead
   progress: CallProgress
@@ -31,11 +31,14 @@ interface Taking {
 
 interface Taken {
   isLeader: boolean
-  /** This request leads, and an answer is stored: the last leader may have stored it meanwhile. */
+  /**
+   * This request leads, but an answer is already stored, because the previous leader may have
+   * stored it.
+   */
   hasAnswer: boolean
 }
 
-/** Who leads among the processes, by a key in Redis that a leader renews and ends. */
+/** Decides which process leads, by a key in Redis that the leader renews and ends. */
 export class Leads {
   readonly #redis: RedisConnection
   readonly #takings = new Batcher<Taking, Taken & { other: string }>(this.#take.bind(this), {
@@ -54,13 +57,13 @@ export class Leads {
    */
   async take({ lead, progress }: LeadingRequest, mayOvertake: boolean): Promise<Taken> {
     const taken = await this.#takings.add(slotOf(this.#redis, lead.keys.leader), { lead, mayOvertake })
-    // The outcome at a follower's deadline depends on how far the leader's request is.
+    // At the deadline of a follower, the outcome depends on how far the leader's request got.
     progress.isUnderWay = taken.other.endsWith(BEGUN)
     progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
     return taken
   }
 
-  /** `other`: the token of another request that has the lead, or had it; empty if there is none. */
+  /** `other`: the token of the other request that has, or had, the lead; empty if there is none. */
   async #take(takings: Taking[]): Promise<(Taken & { other: string })[]> {
     const keys: string[] = []
     const values: (string | number)[] = []

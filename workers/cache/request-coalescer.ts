@@ -9,13 +9,13 @@ import type { Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
 import { hasBegun, Leads } from './leads.ts'
 
-/** How often a process looks whether another process still leads, milliseconds. */
+/** How often a process checks whether another process still leads, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
 export interface Subscriber {
-  /** The call's member of the wait queue. */
+  /** The call's member in the wait queue. */
   member: string
-  /** Redis time, milliseconds. */
+  /** Time of Redis, milliseconds. */
   deadline: number
   signal: AbortSignal
   progress: CallProgress
@@ -28,7 +28,7 @@ export interface Subscriber {
 
 export interface CoalescedRequest {
   readonly signal: AbortSignal
-  /** The latest deadline of its subscribers. It can grow, so nobody keeps a copy. */
+  /** The latest deadline of its subscribers. It may grow, so read it each time. */
   readonly deadline: number
   readonly progress: CallProgress
   /**
@@ -46,7 +46,7 @@ export interface RequestResult {
    * the request's `lead`.
    */
   freshMs?: number | undefined
-  /** The `traceparent` of the call for which it was fetched; absent if that call is not traced. */
+  /** The `traceparent` of the call that fetched it; absent if that call is not traced. */
   fetchedBy?: string | undefined
   /**
    * Instead of a request: the answer that another call had stored when this call took the lead, or
@@ -56,15 +56,15 @@ export interface RequestResult {
 }
 
 export interface SharedResult extends RequestResult {
-  /** Another call of this process had begun the request. */
+  /** Whether another call of this process began the request. */
   isCollapsed: boolean
 }
 
-/** `mayBeStored`: the leader before may have stored the answer. */
+/** `mayBeStored`: whether the previous leader may have stored the answer. */
 type Work = (request: CoalescedRequest, mayBeStored: boolean) => Promise<RequestResult>
 
 interface RunningRequest extends CoalescedRequest {
-  /** Of the call whose place in the wait queue the request has. */
+  /** The member of the call whose place in the wait queue the request uses. */
   member: string
   work: Work
   isOver: boolean
@@ -94,7 +94,7 @@ export class RequestCoalescer {
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
-  /** `isStoreElsewhere`: answers are stored in another Redis. */
+  /** `isStoreElsewhere`: whether answers are stored in another Redis than the leads. */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#leads = new Leads(redis)
     this.#isStoreElsewhere = isStoreElsewhere
@@ -105,7 +105,7 @@ export class RequestCoalescer {
     return this.#requests.has(keys.answer)
   }
 
-  /** `work` finds or makes the answer if no other call does. */
+  /** `work` finds or makes the answer if no other call does so already. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedResult> {
     const known = this.#requests.get(keys.answer)
     const isOvertaken = subscriber.mayOvertake && known && !hasBegun(known.progress)
@@ -124,7 +124,7 @@ export class RequestCoalescer {
     }
   }
 
-  /** A call stops waiting for a request. The last call ends it. */
+  /** A call stops waiting for a request. If it is the last call, the request ends. */
   #leave(request: LocalRequest, { member, signal, progress }: Subscriber): void {
     if (signal.reason === LOCK_LOST) request.hasLostLock = true
     // The call whose place in the wait queue the request uses learns when the request has ended.

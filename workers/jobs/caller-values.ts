@@ -2,7 +2,10 @@ import { isObject } from '../../src/catalog/json.ts'
 
 type Members = Record<string, unknown>
 
-/** Numbers so near are the same: a model's grid cell is not quite where it was sought. Degrees. */
+/**
+ * Numbers this close count as equal, degrees, because a model's grid cell is not exactly at the
+ * requested place.
+ */
 const GRID_STEP = 0.1
 
 interface Parameter {
@@ -46,7 +49,7 @@ function repeats(member: unknown, parameter: unknown): boolean {
   return isText && String(member).toLowerCase() === String(parameter).toLowerCase()
 }
 
-/** An id may be text as a parameter and a number in the data. */
+/** An id may be a text as a parameter and a number in the data. */
 function inTypeOf(member: unknown, value: unknown): unknown {
   if (typeof member === typeof value) return value
   if (typeof member === 'string') return String(value)

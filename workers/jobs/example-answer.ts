@@ -55,7 +55,7 @@ export async function answerFromExample(
   return { ...dataOutcome(withCallerValues(read.data, parameters, given)), ...about }
 }
 
-/** Goes into a header, whose characters a query string has. */
+/** The text goes into a header, so it must have only the characters of a query string. */
 function queryOf(parameters: Record<string, unknown>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.append(name, String(value))

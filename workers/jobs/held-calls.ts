@@ -1,13 +1,13 @@
 import type { Api } from '../../src/catalog/catalog.ts'
 
 /**
- * Calls of APIs whose calls an operator holds: they wait in their worker until the API goes on, or
- * until they end.
+ * Holds the calls of APIs that an operator paused with `hold`. The calls wait in their worker until
+ * the API is resumed, or until they end.
  */
 export class HeldCalls {
   readonly #looks = new Set<() => void>()
 
-  /** Looks which calls may go on. To be called when the operators' settings may have changed. */
+  /** Checks which calls may continue. Call it when the operators' settings may have changed. */
   look(): void {
     for (const look of [...this.#looks]) look()
   }

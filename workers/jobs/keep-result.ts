@@ -3,7 +3,7 @@ import { NO_BODY, type Reply } from '../../src/queue/reply-head.ts'
 import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
-/** As much as an error takes: kept however full Redis is. */
+/** The size of an error. An outcome this small is stored however full Redis is. */
 const SMALL_BYTES = 2_048
 
 const SHORT_OF_MEMORY_MS = 60_000
@@ -22,7 +22,7 @@ export async function keepResult(
   const { redis } = deps
   const { resultBytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
-  // A job of the version before names no bound. @until 0.4.0
+  // A job of the earlier version has no limit. @until 0.4.0
   if (resultBytesMax === undefined) await storeForEarlierNode(redis, fitting)
   const bytesMax = fitting.body.length === 0 ? undefined : resultBytesMax
   const storing = await storeResult(redis, { ...call, bytesMax }, fitting)

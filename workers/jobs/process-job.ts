@@ -19,7 +19,10 @@ import { runCall, skipCall } from './run-call.ts'
 import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
-/** If a job's first call is older than this, check which callers have left. Milliseconds. */
+/**
+ * If a job's first call is older than this, the worker checks which callers have left.
+ * Milliseconds.
+ */
 const WAITED_MS = 1_000
 
 /**
@@ -73,9 +76,9 @@ async function readCalls({ catalog }: WorkerDeps, job: Job): Promise<CallJob[]> 
 
 export interface QueuedCall {
   call: CallJob
-  /** The name of the lane that carried it. */
+  /** The name of the lane that carried the job. */
   lane: string
-  /** An earlier worker was lost while it ran this call. */
+  /** Whether an earlier worker died while it ran this call. */
   isSecondRun: boolean
 }
 
@@ -103,7 +106,7 @@ export async function processCall(
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
     const reach = reachAfter(call, { result, progress, isSecondRun })
-    // A copy, because a request that goes on for other calls goes on counting its times.
+    // A copy, because a request that continues for other calls also continues to count its times.
     await sendOutcome(deps, call, { ...result, times: { ...times }, reach })
     await result
       .afterwards?.()
@@ -158,7 +161,7 @@ function endSignal(
   }
 }
 
-/** How far a run got. An earlier run may have sent a request, however this run ends. */
+/** How far a run got. However this run ended, an earlier run may have sent a request. */
 function reachAfter(
   { isAsync }: CallJob,
   { result, progress, isSecondRun }: { result: CallOutcome; progress: CallProgress; isSecondRun: boolean },
@@ -167,7 +170,7 @@ function reachAfter(
   const own = progressOf(progress).reach
   const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
   if (isSecondRun) return furthest(reach, 'maybe-sent')
-  // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute
+  // An asynchronous call was accepted and may have waited for minutes, so its unit of the minute
   // stays spent.
   return isAsync ? furthest(reach, 'unsent') : reach
 }
@@ -182,8 +185,8 @@ export async function replyToLostJob(deps: WorkerDeps, job: Job, cause: Error): 
 }
 
 /**
- * Leaves out calls that were answered or whose callers left: their nodes have released their
- * leases.
+ * Leaves out calls that were answered or whose callers have left, because their nodes have released
+ * their leases.
  */
 async function stillWaitedFor<Call extends AnswerableCall>({ redis }: WorkerDeps, calls: Call[]): Promise<Call[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))

@@ -18,7 +18,7 @@ import type { WorkerDeps } from './worker-deps.ts'
 
 const FRESH_PART = 0.9
 
-/** The wait for a permit included, milliseconds. */
+/** Longest duration of a probe with its wait for a permit, milliseconds. */
 const PROBE_MS_MAX = 30_000
 
 /**
@@ -39,7 +39,7 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
   if (!isForced && isFresh(deps, api)) return null
   await deps.health.read(slug)
   const recorded = recordedCall(api, membersOf ?? unreadableEndpoint(deps, slug))
-  // Another request decides nothing about the members of this endpoint.
+  // Another request cannot decide about the members of this endpoint.
   if (membersOf !== undefined && !recorded) return null
   const recorder = new AttemptRecorder(deps, {
     slug,
@@ -78,7 +78,7 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
       else recorder.flush(read.responseClass.code)
     }
   } catch (error) {
-    // Health has the outcome: a failed probe is no failed job.
+    // The outcome is recorded in the health. A failed probe is not a failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
     failure = failureWithoutAnswer(deps, slug, error)
   } finally {
@@ -102,7 +102,10 @@ function failureWithoutAnswer({ catalog }: WorkerDeps, slug: string, error: unkn
     : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
 }
 
-/** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
+/**
+ * A probe goes before all calls, because it has the lowest tag. It does not count as demand of an
+ * account.
+ */
 function requestOfProbe({ clock }: WorkerDeps, slug: string, callId: string): PermitRequest {
   const entry = { id: callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
   return permitRequestOf(entry, clock.now() + PROBE_MS_MAX, 0)
@@ -119,12 +122,12 @@ function unreadableEndpoint({ health }: WorkerDeps, slug: string): string | unde
   return lastFailure.endpoint
 }
 
-/** The call whose answer was recorded, if one request makes it. */
+/** The call whose answer was recorded, if it needs a single request. */
 function recordedCall(api: Api, path: string | undefined) {
   const found = path === undefined ? undefined : api.endpoints.get(path)
   if (!found) return undefined
   const { declaration: endpoint } = found
-  // A document's example may be made up, and no probe writes.
+  // The example of a document may be made up, and a probe must never write.
   if (api.upstream.own || (endpoint.effect ?? 'read') !== 'read') return undefined
   const context = { now: Date.now() }
   try {
@@ -132,7 +135,7 @@ function recordedCall(api: Api, path: string | undefined) {
     const [request, ...others] = [endpoint.request(parameters, context)].flat()
     return others.length > 0 ? undefined : { path: found.path, endpoint, parameters, context, request }
   } catch (error) {
-    // A day that is past by now, say.
+    // For example a date that is in the past by now.
     if (error instanceof InvalidParameter) return undefined
     throw error
   }
@@ -143,7 +146,7 @@ async function report(
   { slug, outcomeId }: { slug: string; outcomeId: string | undefined },
   outcome: ProbeOutcome,
 ): Promise<void> {
-  // No warning: without a network there would be one for each upstream.
+  // Not a warning, because without a network there would be a warning for each upstream.
   log.info({ slug, ...outcome }, outcome.code === null ? 'probe answered' : 'probe failed')
   if (outcomeId === undefined) return
   await writeProbeOutcome(redis, { slug, id: outcomeId }, outcome).catch((error) =>

@@ -2,13 +2,13 @@ import { LRUCache } from 'lru-cache'
 import { CALLER_LEFT } from '../errors/abort-reasons.ts'
 
 /**
- * How long the cancel of a call is kept that is not here yet: it may have overtaken the job.
+ * How long the cancellation of an unknown call is kept, because it may have overtaken the job.
  * Milliseconds.
  */
 const CANCEL_MS = 30_000
 const CANCELS_MAX = 10_000
 
-/** The calls of this worker, each of which can be cancelled by itself. */
+/** The calls of this worker. Each can be cancelled separately. */
 export class RunningCalls {
   readonly #running = new Map<string, (reason: unknown) => void>()
   #jobs = 0
@@ -18,7 +18,7 @@ export class RunningCalls {
     return this.#running.size
   }
 
-  /** Probes and validations included. */
+  /** Number of running calls, probes and validations. */
   get jobs(): number {
     return this.#jobs
   }

@@ -23,10 +23,10 @@ import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
-/** The wait for a permit included, milliseconds. */
+/** Longest duration of a validation with its wait for a permit, milliseconds. */
 const VALIDATE_MS_MAX = 30_000
 
-/** What the upstream said of the key, or why it said nothing. */
+/** What the upstream said about the key, or why it said nothing. */
 type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
 
 /**
@@ -44,7 +44,7 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
   try {
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.account_id ?? accountId
-    // Replaced or deleted meanwhile: nothing to do.
+    // The key was replaced or deleted meanwhile, so there is nothing to do.
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
     const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
@@ -68,7 +68,9 @@ function shutCode(api: Api | undefined): 'API_NOT_ENABLED' | 'API_PAUSED' | unde
   return api?.pausedMode === 'refuse' ? 'API_PAUSED' : undefined
 }
 
-/** Why no permit came in time: workers poll for no permits while operators hold the API's calls. */
+/**
+ * Why no permit came in time. Workers do not poll for permits while operators hold the API's calls.
+ */
 function waitEndCode(catalog: Catalog, slug: string): 'API_PAUSED' | 'UPSTREAM_CAP_EXHAUSTED' {
   return catalog.get(slug)?.pausedMode === 'hold' ? 'API_PAUSED' : 'UPSTREAM_CAP_EXHAUSTED'
 }
@@ -116,8 +118,8 @@ async function tryKey(
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
   if (!known) throw new Error(`this worker does not know ${row.slug}`)
-  // That is no fault of the key. Another worker may have the secret, or this worker after its next
-  // start.
+  // This is not a fault of the key. Another worker may have the secret, or this worker after a
+  // restart.
   if (!deps.providerKeys.hasSecretOf(row)) throw new Error('the secret of a provider key is not among ENCRYPTION_KEY')
   const api = withCallerKey(known)
   let key: string
@@ -140,7 +142,7 @@ async function tryKey(
     const isConclusive =
       api.upstream.credential?.check !== undefined || 'code' in verdict || verdict.status === 'invalid'
     if (isConclusive) return verdict
-    // On the cap of keys that are not proven: it counts for the gateway's address.
+    // On the cap of unproven keys, because the request counts for the gateway's address.
     return afterControl(
       await sendCheck(deps, { ...check, entry: { ...entry, bucket: UNPROVEN_BUCKET } }, madeUpKey(key)),
     )
@@ -163,7 +165,7 @@ interface Check {
  * @throws as `sendUnderPermit`
  */
 async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
-  // As a call of the key's owner: a failure may be the key's doing.
+  // Counted like a call of the key's owner, because the key may be the reason of a failure.
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
@@ -192,13 +194,13 @@ async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check
   }
 }
 
-/** What the answer to a made-up key says of the key that the same request succeeded with. */
+/** What the answer to a made-up key says about a key with which the same request succeeded. */
 function afterControl(control: Verdict): Verdict {
   if (!('status' in control)) return control
   return control.status === 'invalid' ? { status: 'valid' } : { code: 'KEY_NOT_CHECKABLE' }
 }
 
-/** A key of the same form. */
+/** A made-up key of the same form. */
 function madeUpKey(key: string): string {
   const random = (letters: string) => letters.charAt(randomInt(letters.length))
   const madeUp = key
@@ -210,7 +212,7 @@ function madeUpKey(key: string): string {
 
 function verdictOf(code: ResponseClassCode | undefined): Verdict {
   if (code === 'UPSTREAM_AUTH_FAILED') return { status: 'invalid' }
-  // Answers that a refused key does not get.
+  // Answers that an upstream does not give if it refuses the key.
   if (!code || code === 'UPSTREAM_NOT_FOUND' || code === 'UPSTREAM_REJECTED') return { status: 'valid' }
   return { code }
 }

@@ -5,10 +5,10 @@ import { loadScript } from '../../src/redis/script.ts'
 
 const clearMarker = loadScript(new URL('./lua/clear-marker.lua', import.meta.url))
 
-/** Of a millisecond, in BullMQ's scores of delayed jobs. */
+/** BullMQ's scores of delayed jobs have this many units in a millisecond. */
 const SCORE_PARTS = 0x1000
 
-/** Jobs that are taken in one round trip. */
+/** Most jobs that are taken in one round trip. */
 const TAKEN_TOGETHER_MAX = 16
 
 /** Pause after a failure of Redis, milliseconds. */
@@ -29,7 +29,7 @@ export class QueueWorker extends Worker {
   readonly #markerKeys: string[]
   readonly #runs = new Set<Promise<void>>()
   #tokens = 0
-  /** When the next delayed job is due, Unix milliseconds; 0: none is known. */
+  /** When the next delayed job is due, Unix milliseconds; 0 if none is known. */
   #dueAt = 0
   #onRoom: () => void = () => undefined
 
@@ -49,7 +49,7 @@ export class QueueWorker extends Worker {
     this.running = true
     this.lockManager.start()
     await this.startStalledCheckTimer()
-    // `close()` ends the blocking command, and waits for this promise.
+    // `close()` ends the blocking command and waits for this promise.
     this.mainLoopRunning = this.#takeJobs()
     await this.mainLoopRunning
     this.running = false
@@ -121,7 +121,7 @@ export class QueueWorker extends Worker {
     this.#runs.add(run)
   }
 
-  /** A full worker takes the next job in the step that ends the job before. */
+  /** If the worker is full, it takes the next job in the step that ends the previous job. */
   async #run(first: Job, token: string): Promise<void> {
     let job: Job | undefined = first
     while (job) job = (await this.processJob(job, token, () => this.#isFull)) ?? undefined
@@ -137,7 +137,7 @@ export class QueueWorker extends Worker {
   async #untilMarker(): Promise<void> {
     const seconds = this.getBlockTimeout(this.#dueAt)
     const marker = seconds > 0 ? await this.backend.waitForJob(seconds) : null
-    // This worker takes no job any more, so it puts the marker back for another worker.
+    // This worker takes no more jobs, so it puts the marker back for another worker.
     if (marker && !this.#isOpen) await this.#redis.zadd(this.keys.marker ?? '', marker.score, marker.member)
   }
 }
