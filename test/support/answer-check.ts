@@ -3,14 +3,14 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { LRUCache } from 'lru-cache'
 
-/** One answer as it arrived, and the request that it answers. */
+/** An answer and the request that it answers. */
 export interface CheckedAnswer {
   /** Address of the API node. */
   node: string
   /** First API node of the same gateway, whose nodes have one document. Default: `node`. */
   gateway?: string | undefined
   method: string
-  /** With the query. */
+  /** The path with its query. */
   path: string
   status: number
   contentType: string
@@ -41,10 +41,10 @@ interface Described {
   validators: Map<object, ValidateFunction>
 }
 
-/** Error codes that may answer a request that fits no route of the document. */
+/** Error codes with which a request may be refused that matches no route of the document. */
 const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
 
-/** What the `default` answer of an operation stands for. */
+/** The meaning of the `default` answer of an operation. */
 const TRANSPORT = new Set([408, 413, 414, 415, 431])
 
 const GENERIC_CALL = '/v1/call/{apiSlug}/{endpoint}'
@@ -57,7 +57,7 @@ const REFUSAL = {
   CallError: { $ref: '#/components/schemas/CallError' },
 }
 
-/** Documents that a process keeps. Files that share a process start a gateway each. */
+/** Most documents that a process keeps. If files share a process, each of them starts a gateway. */
 const KEPT_MAX = 5
 
 /** By the address of the first node of a gateway. */
@@ -88,7 +88,7 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   const path = decodePath(answer.path)
   const item = findPath(document, path)
   const method = answer.method.toLowerCase()
-  // A path that is written out for itself has GET alone; POST is described on the generic one.
+  // A path that is listed for itself has only GET; the generic path describes POST.
   const isCall = path.startsWith('/v1/call/')
   const operation =
     (item && document.paths[item]?.[method]) ?? (isCall && item ? document.paths[GENERIC_CALL]?.[method] : undefined)
@@ -140,7 +140,7 @@ function checkCode(where: string, examples: Record<string, unknown> = {}, body: 
   if (answer.status < 400) return
   const { code, error } = Object(body)
   const given: unknown = code ?? error?.code
-  // Numbers are JSON-RPC's own codes, which the protocol describes.
+  // Numbers are JSON-RPC's own codes, which the protocol defines.
   if (given === undefined || typeof given === 'number') return
   const codes = Object.keys(examples).map((name) => name.replace(/^call\./, ''))
   if (!codes.includes(String(given)))
@@ -160,7 +160,7 @@ function validate(document: Described, where: string, schema: object, body: unkn
 
 const COMPONENT = '#/components/schemas/'
 
-/** Only what an answer needs is compiled, because the document has a thousand schemas. */
+/** Compiles only the schemas that an answer needs, because the document has a thousand schemas. */
 function compile(document: Described, schema: object): ValidateFunction {
   const validator = document.ajv.compile(standalone(document, schema))
   document.validators.set(schema, validator)
@@ -212,7 +212,7 @@ async function loadDocument(node: string): Promise<Described> {
   const known = documents.get(key)
   if (known) return known
   const { paths, components }: OpenApiDocument = JSON.parse(text)
-  // A test of the document itself checks whether its schemas are valid.
+  // Another test checks whether the schemas of the document are valid.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
   const templates = Object.keys(paths)

@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import axe, { type Result } from 'axe-core'
 import type { Page } from 'playwright-core'
 
-/**
- * What may differ if the same document is narrow and dark: colours, and the space around things.
- */
+/** What may differ between the wide light page and the narrow dark page: colours, and spacing. */
 export const RULES_OF_LOOK = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']
 
 /**
@@ -24,7 +22,9 @@ export async function axeViolations(page: Page, rules?: string[]): Promise<Resul
   return violations
 }
 
-/** What axe finds wrong with a page: rule, and where; by all rules, or by these alone. */
+/**
+ * What axe finds wrong with a page: rule and place. It checks all rules, or only the given rules.
+ */
 export async function axeFindings(page: Page, rules?: string[]): Promise<string[]> {
   return (await axeViolations(page, rules)).flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${target} ${failureSummary}`),
@@ -32,8 +32,8 @@ export async function axeFindings(page: Page, rules?: string[]): Promise<string[
 }
 
 /**
- * A folder for pictures of the pages that are looked at, by `TEST_SCREENSHOTS`; without it none are
- * taken.
+ * The folder for screenshots of the pages, from `TEST_SCREENSHOTS`; without it, no screenshots are
+ * made.
  */
 const SHOTS = process.env.TEST_SCREENSHOTS
 

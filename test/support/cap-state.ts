@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { Gateway } from './gateway.ts'
 
-/** A connection to the gateway's Redis, as an operator's. Close it with `disconnect()`. */
+/** A connection to the gateway's Redis, like an operator's. Close it with `disconnect()`. */
 export function openOperatorRedis(gateway: Gateway): Redis {
   return new Redis(gateway.services.redisUrl)
 }
@@ -25,7 +25,7 @@ export async function isCapQuiet(redis: Redis, slug: string): Promise<boolean> {
   return Object.values(await capTraces(redis, slug)).every((members) => members.length === 0)
 }
 
-/** Makes the stored answers of an upstream older by so many seconds. */
+/** Makes the stored answers of an upstream older by this number of seconds. */
 export async function ageAnswers(redis: Redis, slug: string, seconds: number): Promise<number> {
   const keys = (await redis.keys(upstreamKeys.cacheEntry(slug, '*'))).sort()
   for (const key of keys) {

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openMonitor } from './monitor.ts'
 
-/** Commands that some work cost in Redis. */
+/** The commands that some work costs in Redis. */
 export interface CommandCount {
-  /** Commands that came over the wire. */
+  /** Commands that were sent over the network. */
   wire: number
-  /** The same and the commands within scripts. */
+  /** These commands and the commands that scripts ran. */
   all: number
-  /** Wire commands by name; scripts by the keys that they are given first. */
+  /** Sent commands by name; scripts by the names of their keys. */
   byName: Record<string, number>
 }
 

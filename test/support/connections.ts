@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 
-/** How many TCP connections a process has to each port. On Linux alone. */
+/** The number of TCP connections from a process to each port. Works only on Linux. */
 export async function connectionsOf(pid: number): Promise<(port: number | undefined) => number> {
   const remotePorts = await readRemotePorts(pid)
   const ports = (await readSockets(pid)).map((inode) => remotePorts.get(inode))

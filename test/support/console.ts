@@ -10,7 +10,7 @@ import { createLog } from '../../src/log.ts'
 import { testSecrets, until } from './gateway.ts'
 import { type Services, startServices } from './services.ts'
 
-/** A console in this process, on services of its own; asked by `app.inject`. */
+/** A console in this process, on services of its own. Requests reach it through `app.inject`. */
 export interface TestConsole {
   app: FastifyInstance
   context: Context

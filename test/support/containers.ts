@@ -6,7 +6,7 @@ export const ROOT = resolve(import.meta.dirname, '../..')
 
 const { TEST_POSTGRES_IMAGE, TEST_REDIS_IMAGE, TEST_VALKEY_IMAGE, TEST_NODE_IMAGE, TEST_CADDY_IMAGE } = process.env
 
-/** Images that are on this machine already, because the tests fetch no image. */
+/** Images that are on this machine already, because the tests do not fetch images. */
 export const IMAGES = {
   POSTGRES: TEST_POSTGRES_IMAGE ?? 'postgres:18',
   REDIS: TEST_REDIS_IMAGE ?? 'redis:7',

@@ -1,13 +1,15 @@
 /**
- * Longest that a test file may take, milliseconds. It bounds a file that hangs, and a busy machine
- * does not reach it.
+ * Longest duration of a test file, milliseconds. It ends a file that hangs. A busy machine does not
+ * reach it.
  */
 export const FILE_MS_MAX = 240_000
 
-/** When the process ends by force, milliseconds after its latest file began. */
+/** When the process is ended by force, milliseconds after the start of its latest file. */
 const PROCESS_MS_MAX = FILE_MS_MAX + 30_000
 
-/** The same, milliseconds after its last file has ended. Connections may still be closing. */
+/**
+ * The same, milliseconds after the end of its last file, because connections may still be closing.
+ */
 const CLOSING_MS_MAX = 10_000
 
 let deadline: NodeJS.Timeout | undefined

@@ -30,9 +30,9 @@ export interface Gateway {
   readonly web: ChildProcess[]
   readonly workers: ChildProcess[]
   /**
-   * Every line the processes have printed by now: they write them in batches, so a line is to be
-   * awaited, and that there is none is told by `allOutput` alone. Reading it throws for a local
-   * gateway, which prints none.
+   * Every line that the processes have printed so far. They write lines in batches, so wait for a
+   * line with `until`; only `allOutput` shows that a line is absent. Throws for a local gateway,
+   * which prints nothing.
    */
   readonly output: string[]
   /**

@@ -27,8 +27,8 @@ export interface LocalWorker {
 export interface LocalNode extends LocalWorker {
   app: FastifyInstance
   /**
-   * Where it listens too: for bytes that are no HTTP, for browsers, and for clients with a
-   * transport of their own.
+   * The address at which it also listens: for bytes that are not HTTP, for browsers, and for
+   * clients with their own transport.
    */
   url: string
 }

@@ -7,7 +7,7 @@ import { type Finding, findingLine } from '../../src/catalog/openapi/report.ts'
 import { type CheckAnswer, checkDocument } from '../../src/operator/check-document.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'own-'))
-// Several test files of one process write into the folder.
+// Several test files in one process write into the folder.
 process.once('exit', () => rmSync(folder, { recursive: true }))
 
 /** A document of two operations, of which the second has what a test is about. */
@@ -41,12 +41,12 @@ async function write(given: object | string, name: string): Promise<string> {
   return file
 }
 
-/** The upstream that a process makes of a document. */
+/** The upstream that a process makes from a document. */
 export async function readWritten(given: object | string, name = 'things.json'): Promise<ReadDocument> {
   return await readDocument(await write(given, name), { overlay: undefined, builtIn: [], taken: new Map() })
 }
 
-/** What `operator check` says of a document: an object, or the text of its file. */
+/** The output of `operator check` for a document: an object, or the text of its file. */
 export async function check(given: object | string, name = 'things.json', overlay?: object): Promise<CheckAnswer> {
   const file = await write(given, name)
   const overlayFile = join(folder, `${name}.overlay`)
@@ -54,6 +54,6 @@ export async function check(given: object | string, name = 'things.json', overla
   return (await checkDocument(file, overlay ? overlayFile : undefined)).answer
 }
 
-/** Errors and what is left out, a line each. */
+/** Errors and parts that are left out, one line each. */
 export const words = ({ errors, leftOut }: { errors: Finding[]; leftOut: Finding[] }): string =>
   [...errors, ...leftOut].map(findingLine).join('\n')
