@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { runCommand } from '../../src/local/embedded/run-command.ts'
+import { lastLines, runCommand } from '../../src/local/embedded/run-command.ts'
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 
 const { TEST_POSTGRES_IMAGE, TEST_REDIS_IMAGE, TEST_VALKEY_IMAGE, TEST_NODE_IMAGE, TEST_CADDY_IMAGE } = process.env
 
-/** Images that are on this machine already, because the tests do not fetch images. */
+/** Images that are on this machine already, because the tests fetch no image. */
 export const IMAGES = {
   POSTGRES: TEST_POSTGRES_IMAGE ?? 'postgres:18',
   REDIS: TEST_REDIS_IMAGE ?? 'redis:7',
@@ -20,18 +21,13 @@ export const IMAGES = {
  */
 const isInsisted = process.env.TEST_CONTAINERS === 'insist'
 
-/** Longest wait for the engine, milliseconds. */
-const ENGINE_MS_MAX = 10_000
+/** Longest wait for a command that only asks, milliseconds. */
+const ANSWER_MS_MAX = 10_000
 
 /**
- * The library that starts containers. It is loaded only after an engine has answered, because
- * loading takes half a second of CPU. Its reaper is an image that the library would fetch, so the
- * tests remove what they start.
+ * Longest time that an image may take to be built, and a container to start or end, milliseconds.
  */
-export function loadTestcontainers(): Promise<typeof import('testcontainers')> {
-  process.env.TESTCONTAINERS_RYUK_DISABLED = 'true'
-  return import('testcontainers')
-}
+const COMMAND_MS_MAX = 600_000
 
 /**
  * Why tests of containers cannot run here; false if they can.
@@ -51,14 +47,62 @@ export async function skipUnlessInsisted(
 async function findObstacle(images: string[], needsCompose: boolean): Promise<string | undefined> {
   if (!(await succeeds('version', '--format', '{{.Server.Version}}'))) return 'no Docker engine answers'
   if (needsCompose && !(await succeeds('compose', 'version'))) return 'Docker Compose is missing'
-  const { getContainerRuntimeClient, ImageName } = await loadTestcontainers()
-  const { image } = await getContainerRuntimeClient()
   for (const name of images) {
-    if (!(await image.exists(ImageName.fromString(name)))) return `the image ${name} is not on this machine`
+    if (!(await succeeds('image', 'inspect', name))) return `the image ${name} is not on this machine`
   }
   return undefined
 }
 
 async function succeeds(...commandArgs: string[]): Promise<boolean> {
-  return (await runCommand('docker', commandArgs, { timeoutMs: ENGINE_MS_MAX })).code === 0
+  return (await runCommand('docker', commandArgs, { timeoutMs: ANSWER_MS_MAX })).code === 0
+}
+
+/**
+ * Runs `docker`.
+ *
+ * @returns what it printed
+ * @throws AssertionError if it fails
+ */
+export async function docker(...commandArgs: string[]): Promise<string> {
+  const { code, output } = await runCommand('docker', commandArgs, { timeoutMs: COMMAND_MS_MAX })
+  assert.equal(code, 0, `docker ${commandArgs.join(' ')}: ${lastLines(output)}`)
+  return output
+}
+
+/** A started container. */
+export interface Container {
+  /** Host and port by which this machine reaches a port of the container. */
+  addressOf: (port: number) => Promise<string>
+  /** Everything that the container has printed, at most the last 20,000 characters. */
+  log: () => Promise<string>
+  /** What `docker inspect` says, as a template of Go chooses it. */
+  inspect: (template: string) => Promise<string>
+  /**
+   * Runs a command in the container, and fails if the command fails.
+   * @returns what the command printed
+   */
+  exec: (...command: string[]) => Promise<string>
+  /** Ends the container in order, kills it if it takes over a minute, and removes it. */
+  stop: () => Promise<void>
+}
+
+/**
+ * Starts a container. The caller waits until it serves.
+ *
+ * @param options options of `docker run`
+ * @param command what the container runs. Default: the command of the image
+ */
+export async function startContainer(image: string, options: string[], command: string[] = []): Promise<Container> {
+  const name = `agw-test-${randomUUID()}`
+  await docker('run', '--detach', '--pull=never', `--name=${name}`, ...options, image, ...command)
+  return {
+    addressOf: async (port) => (await docker('port', name, `${port}/tcp`)).trim(),
+    log: () => docker('logs', name),
+    inspect: async (template) => (await docker('inspect', '--format', template, name)).trim(),
+    exec: (...command) => docker('exec', name, ...command),
+    stop: async () => {
+      await docker('stop', '-t', '60', name)
+      await docker('rm', '--volumes', name)
+    },
+  }
 }
