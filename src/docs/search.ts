@@ -1,6 +1,6 @@
 import type { Api } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
-import { indexWords, queryWords, rankByWords, type WordIndex } from '../catalog/search.ts'
+import { queryWords, type WeighedText, WordIndex } from '../catalog/word-index.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import { ERROR_HELP } from './error-causes.ts'
@@ -18,7 +18,8 @@ export interface Place {
   /** Path and anchor. */
   address: string
   text: string
-  index: WordIndex
+  /** What a query is compared with. */
+  words: WeighedText[]
 }
 
 /** Worth of a word, by where it stands. */
@@ -46,10 +47,20 @@ export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Pla
   ]
 }
 
+/** By the list of the places, which is made again when the catalog changes. */
+const indexes = new WeakMap<readonly Place[], WordIndex>()
+
+function indexOf(places: readonly Place[]): WordIndex {
+  const index = indexes.get(places) ?? new WordIndex(places.map(({ words }) => words))
+  indexes.set(places, index)
+  return index
+}
+
 /** The matching parts, the best first; none for a query without words. */
 export function searchDocs(places: readonly Place[], query: string): Place[] {
-  const options = { indexOf: ({ index }: Place) => index, shareMin: SHARE_OF_BEST_MIN, worthMin: 0 }
-  return (rankByWords(places, `${knownName(places, query)} ${query}`, options) ?? []).slice(0, FOUND_MAX)
+  const index = indexOf(places)
+  const found = index.rank(`${knownName(index, query)} ${query}`, { shareMin: SHARE_OF_BEST_MIN, worthMin: 0 }) ?? []
+  return found.slice(0, FOUND_MAX).flatMap((position) => places[position] ?? [])
 }
 
 /** Names with several parts: `X-Request-Id`, `RATE_LIMIT_EXCEEDED`, `llms.txt`. */
@@ -65,10 +76,10 @@ function namesAsWords(text: string): string {
 }
 
 /** The query as one word, if that is a name in the documentation: `rate limit exceeded`. */
-function knownName(places: readonly Place[], query: string): string {
+function knownName(index: WordIndex, query: string): string {
   const parts = query.slice(0, NAME_LENGTH_MAX).match(/[\p{L}\p{N}]+/gu) ?? []
   const name = parts.join('').toLowerCase()
-  return parts.length > 1 && places.some(({ index }) => index.has(name)) ? name : ''
+  return parts.length > 1 && index.has(name) ? name : ''
 }
 
 /** An excerpt around the first word of the query, or the beginning of the text. */
@@ -83,16 +94,16 @@ export function excerptOf(text: string, query: string): string {
   return `${start > 0 ? '… ' : ''}${cut}${end < text.length ? ' …' : ''}`
 }
 
-function place(about: Omit<Place, 'index'>, heading = about.context): Place {
+function place(about: Omit<Place, 'words'>, heading = about.context): Place {
   const { title, text, address } = about
-  const words = SEARCH_WORDS[address] ?? ''
-  const index = indexWords([
+  const searched = SEARCH_WORDS[address] ?? ''
+  const words: WeighedText[] = [
     [`${title} ${namesAsWords(title)}`, WEIGHTS.title],
-    [`${words} ${namesAsWords(words)}`, WEIGHTS.title],
+    [`${searched} ${namesAsWords(searched)}`, WEIGHTS.title],
     [`${heading} ${namesAsWords(heading)}`, WEIGHTS.heading],
     [`${text} ${namesAsWords(text)}`, WEIGHTS.text],
-  ])
-  return { ...about, index }
+  ]
+  return { ...about, words }
 }
 
 /** A guide, and each of its sections. */

@@ -29,7 +29,8 @@ export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl,
     items.map(({ api }) => api),
     filter.q,
   )
-  const place = (item: CatalogItem) => ranked.indexOf(item.api)
+  const places = new Map(ranked.map((api, position) => [api, position]))
+  const place = (item: CatalogItem) => places.get(item.api) ?? -1
   const fits = (item: CatalogItem) =>
     place(item) >= 0 &&
     (filter.category === '' || item.api.upstream.category === filter.category) &&
