@@ -409,6 +409,12 @@ describe('health in Redis', () => {
     await fail(well, START, 5, { voter: 'a' })
     await recordAttempt(redis, well, { ...probe, result: 'ok' })
     assert.deepEqual(await fail(well, START + 20, 4, { voter: 'a' }), [false, false, false, false])
+
+    const mended = slug()
+    await recordAttempt(redis, mended, { ...probe, result: 'fail' })
+    await succeed(mended, START + 20, 100)
+    await fail(mended, START + 2_000, 6, { voter: 'a' })
+    assert.equal((await view(mended, START + 2_000)).isOpen, false, 'a good attempt ends what the probe said')
   })
 
   it('health in Redis counts no vote of before the last good attempt for the breaker', async () => {
@@ -439,7 +445,7 @@ describe('health in Redis', () => {
     for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')
     // Much later the breaker has forgotten the failures of others.
     const later = slug()
-    await fail(later, START, 2)
+    for (const voter of ['b', 'c', 'd', 'e']) await fail(later, START, 1, { voter })
     await succeed(later, START)
     await fail(later, START + 20 * HALF_LIFE_MS, 20, { voter: 'a' })
     assert.equal((await view(later, START + 20 * HALF_LIFE_MS)).status, 'Degraded')
