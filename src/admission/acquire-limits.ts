@@ -84,7 +84,7 @@ async function orCompensate<T>(
 
 /**
  * The values that the limit script needs about an account. `timeoutMs` is the time-out of the call,
- * so that the call's lease lasts longer; 0 for a reading, which takes no lease.
+ * which the call's lease outlasts; 0 for a reading, which takes no lease.
  */
 export function limitQuery(
   { config, db, monthLoads }: Pick<LimitDeps, 'config' | 'db' | 'monthLoads'>,

@@ -70,8 +70,9 @@ const ASYNC_MS_MAX = 600_000
 const STALE_TRIES_MAX = 6
 
 /**
- * For how long STALE is retried, milliseconds. Several changes of an account may follow one
- * another, for example when a provider key is saved, checked and used.
+ * Pause before a further try with a stale principal, milliseconds, except before the second try.
+ * Changes of an account may follow one another, for example when a provider key is saved, checked
+ * and used.
  */
 const STALE_PAUSE_MS = 20
 

@@ -72,8 +72,8 @@ export async function authenticateCall(deps: AuthenticationDeps, request: Caller
 }
 
 /**
- * Authenticates requests that take no limits. Their session is always looked up, because nothing
- * else would notice that a cached principal is stale.
+ * Authenticates requests that take no limits. It compares the version of a cached principal,
+ * because nothing else would notice that the principal is stale.
  */
 export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const principal = await authenticateCall(deps, request)

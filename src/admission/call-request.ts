@@ -10,7 +10,7 @@ import { invalidParameter } from './undeclared-parameters.ts'
 
 /** How a call is written in its HTTP request: path, query, body and headers. */
 
-/** A text in which a path or form has nothing to decode. */
+/** A text that needs no decoding, neither in a path nor in a form. */
 const LITERAL = /^[\w.~,:/=-]*$/
 
 export function decodeSegment(segment: string): string {

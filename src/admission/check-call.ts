@@ -97,7 +97,7 @@ export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
 const NOT_SERVED_RETRY_MS = 10_000
 
 /**
- * Reads the scenario. It is the only header that this function uses.
+ * Checks a call of a batch. The scenario is the only header of the batch's request that counts.
  * @throws GatewayError
  */
 export function checkBatchCall(

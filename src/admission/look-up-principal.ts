@@ -95,8 +95,8 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
     isTeamKey: owner.teamId !== null,
     mayWrite: owner.mayWrite,
     allowance: allowanceOf(owner),
-    // A team's key uses the provider keys of the team, never those that the team's owner saved for
-    // the own account.
+    // A team's key uses the provider keys of the team, never the provider keys of its owner's own
+    // account.
     providerKeys: await loadProviderKeys(
       db,
       owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },
@@ -107,7 +107,7 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
   }
 }
 
-/** The words for an application, which has no password to log in with. */
+/** The refusal in words for an application, which has no password to log in with. */
 function endedToken(): GatewayError {
   return new GatewayError('INVALID_TOKEN', {
     message: 'The access token is not valid: it has expired, or the connection of the application has ended.',

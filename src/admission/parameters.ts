@@ -71,7 +71,7 @@ function checkHoldNoKey(given: GivenParameter[]): void {
   }
 }
 
-/** A list may be given as repeated parameters. */
+/** A list counts as one parameter for each of its items. */
 function itemsOf({ name, value }: GivenParameter): GivenParameter[] {
   const list = value as unknown[]
   return list.map((item, index) => ({ name, value: spelledNumber(list, index) ?? item }))

@@ -19,7 +19,7 @@ const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 /** Pause after a failed renewal, milliseconds. */
 const RENEW_AGAIN_MS = 1_000
 
-/** Time of the look-up that must be repeated at the next request. */
+/** `lookedUpAt` of a principal that the next request must look up again. */
 const FORGOTTEN = Number.NEGATIVE_INFINITY
 
 type LookUp = (wasAccepted: boolean) => Promise<Principal>

@@ -108,8 +108,8 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   const refuse = (code: 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
     new GatewayError(code, {
       tokens: { api: api.slug },
-      // An application may make calls but may not change the account, so the hint addresses the
-      // user.
+      // An application may make calls but may not change the account, so the hint tells it to ask
+      // the user.
       ...(principal.connection ? { hint: ASK_USER[code] } : {}),
     })
   if (!isCallable(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
@@ -126,8 +126,8 @@ const ASK_USER = {
 }
 
 /**
- * The hint for a team's key: a key saved for the own account would not help, because a team's key
- * uses only the keys of the team.
+ * The refusal for a team's key. A provider key that somebody saves for an own account would not
+ * help, because a team's key uses only the provider keys of the team.
  */
 function noKeyOfTeam({ slug }: Api): GatewayError {
   return new GatewayError('PROVIDER_KEY_REQUIRED', {

@@ -61,8 +61,8 @@ export function checkOverridesNothing(extra: [name: string, value: string][], { 
 }
 
 /**
- * A name as the most lenient upstream would read it: without letter case, without `[]` at its end,
- * with `a.b` as `a_b` (as PHP does), and with `-` as `_`.
+ * A name as the most lenient upstream would read it: without letter case, without brackets and what
+ * follows them (`limit[]` is `limit`), with `a.b` as `a_b` (as PHP does), and with `-` as `_`.
  */
 function comparableName(name: string): string {
   const bracket = name.indexOf('[')

@@ -22,8 +22,9 @@ export interface BatcherOptions {
 
 /**
  * Gathers the items that come under a key and sends them together: at the end of the event loop's
- * tick, at the end of the third tick if the last batch had more than one item, or after a fixed
- * time. One message for a batch costs less than one message for each item.
+ * tick, at the end of the third tick if the last gathering brought more than one item, whatever
+ * their keys, or after a fixed time. One message for a batch costs less than one message for each
+ * item.
  */
 export class Batcher<Item, Result = undefined> {
   readonly #send: (items: Item[], key: string) => Promise<Result[]>

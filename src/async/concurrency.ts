@@ -1,4 +1,4 @@
-/** Runs at most a fixed number of tasks at once. Others wait in their order. */
+/** Runs at most a fixed number of pieces of work at once. The others wait in their order. */
 export class Concurrency {
   readonly #max: number
   readonly #waiting: (() => void)[] = []
@@ -14,7 +14,7 @@ export class Concurrency {
     try {
       return await work()
     } finally {
-      // The next task takes over the slot.
+      // The next piece of work takes the place of this piece.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running -= 1

@@ -30,8 +30,8 @@ export class KnownAnswers {
   }
 
   /**
-   * Records the answer of a reply. `freshMs` is how long the answer is fresh. A stored
-   * UPSTREAM_NOT_FOUND is an answer too.
+   * Records what a reply says about the answer: `freshMs` is how long the answer is fresh. A stored
+   * UPSTREAM_NOT_FOUND is an answer too. After any other failure the node expects no answer.
    */
   learn(key: string | undefined, { code, freshMs }: Pick<ReplyHead, 'code' | 'freshMs'>): void {
     if (key === undefined) return

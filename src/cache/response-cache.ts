@@ -49,9 +49,9 @@ export interface CacheEntry {
 const INDEX_BYTES = 380
 
 /**
- * The share of a full partition that is evicted in addition to the room for the new answer, and
- * most answers that are evicted together. The search for answers to evict is the most expensive
- * part.
+ * The part of a full partition that is evicted in addition to the room for the new answer, and the
+ * fewest and the most answers that one search reads. The search is the most expensive part of an
+ * eviction.
  */
 const EVICTED_AHEAD = 1 / 128
 const EVICTED_MIN = 16
@@ -104,7 +104,7 @@ export class ResponseCache {
   }
 
   /**
-   * The stored answer with a key, even if it is stale. One command reads the answers that are
+   * The stored answer under a key, even if it is stale. One command reads the answers that are
    * requested in a tick of the event loop.
    */
   async get(key: string): Promise<CacheEntry | undefined> {

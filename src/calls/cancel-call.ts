@@ -51,7 +51,10 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** Makes sure that the caller's next call does not find the cancelled call in flight. */
+/**
+ * Waits until the worker has released the call, but not for long, so that the caller's next call
+ * does not find the cancelled call in flight.
+ */
 async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
   const end = performance.now() + RELEASE_MS_MAX
   while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)

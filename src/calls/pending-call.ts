@@ -184,8 +184,8 @@ async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean
 }
 
 /**
- * The reason if an asynchronous call is not waited for any longer, because its caller prefers a
- * 202.
+ * Why the wait for an asynchronous call is over: the time that its caller prefers to wait has
+ * passed.
  */
 const STILL_RUNNING = new Error('the call goes on')
 

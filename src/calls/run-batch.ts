@@ -26,13 +26,13 @@ export interface BatchDeps
 
 export interface BatchRun {
   origin: CallOrigin
-  /** The id of the batch's request. */
+  /** The headers of the batch's request. */
   headers: TracedRequest['headers']
   /** The address of the caller, read while the connection exists. */
   ip: string
   left: AbortSignal
   /**
-   * Looks the caller up again after the account has changed.
+   * Looks the caller up again, because the account has changed or the credential has expired.
    *
    * @throws GatewayError if the credential has ended
    */
@@ -105,8 +105,9 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 
 /**
  * The rights of a batch's caller. They may change while the batch runs, for example if its key
- * expires or is revoked, or its plan is lowered. Each step returns the account's version. If the
- * version has changed, the next call looks the caller up again.
+ * expires or is revoked, or its plan is lowered. Each end of a call returns the account's version.
+ * If the version has changed or the credential has expired, the next call looks the caller up
+ * again.
  */
 class CurrentRights {
   readonly #deps: Pick<BatchRun, 'authenticateAgain' | 'ip'> & { now: () => number }

@@ -31,8 +31,9 @@ export interface Waiter extends Pick<WaitQueueEntry, 'weight' | 'coalescedKey'> 
   deadline: number
 }
 
-/** Permits whose requests have ended. */
+/** Permits that have ended. */
 export interface ReleasedPermits {
+  /** Permits whose requests have ended. */
   ids: PermitId[]
   /** Mean duration of the requests under `ids`. */
   meanMs: number
@@ -189,8 +190,8 @@ export class Cap {
   }
 
   /**
-   * Removes a call from the queue, because its caller left or it needs no permit. Does nothing if
-   * it is not in the queue.
+   * Removes a call from the queue, because its caller left or the call needs no permit. Harmless if
+   * the call is not in the queue.
    */
   async leaveWaitQueue(call: WaitQueueEntry): Promise<void> {
     const values = [...this.#ruleArguments(), memberOf(call), call.weight]
@@ -203,7 +204,7 @@ export class Cap {
     return readState((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
 
-  /** Members of the calls that wait for a permit, in the order in which they will get permits. */
+  /** Members of the calls that wait for a permit, the member with the lowest tag first. */
   async queuedMembers(max: number): Promise<string[]> {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }

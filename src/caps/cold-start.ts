@@ -41,8 +41,8 @@ async function isNewInstallation(db: Db): Promise<boolean> {
 }
 
 /**
- * A cap's past according to Postgres. The requests of a minute are assumed at its end, so that none
- * counts too early. `now` is the time of Redis.
+ * A cap's past according to Postgres. The requests of a minute are assumed at its end, so that no
+ * request leaves its window too early. `now` is the time of Redis.
  */
 export async function readPastGrants(
   db: Db,

@@ -4,8 +4,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { UpstreamCaps } from './upstream-caps.ts'
 
 /**
- * Removes a call from the wait queue if it would delay others until its deadline. Returns after the
- * first try. A failed try is repeated in the background. Never throws.
+ * Removes a call from the wait queue, because it would delay other calls until its deadline.
+ * Returns after the first try. A failed try is repeated in the background. Never throws.
  */
 export async function leaveWaitQueue(
   { caps, redis }: { caps: Pick<UpstreamCaps, 'of'>; redis: RedisConnection },

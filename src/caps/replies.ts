@@ -16,15 +16,15 @@ export interface AcquireResult {
   /** Room for more requests; 0 on scarce caps, for which every call has to queue. */
   room: number
   /**
-   * Time until the rates allow the first waiter that got no permit, milliseconds; 0 if it waits for
-   * another request to end.
+   * Time until the rates let the first waiter go that got no permit, milliseconds; 0 if the waiter
+   * waits for another request to end.
    */
   retryInMs: number
 }
 
-/** How the wait queue accepted a call. */
+/** How the wait queue accepted a call, and when its permit is expected. */
 export interface QueueAdmission {
-  /** Virtual start time. */
+  /** Start tag in virtual time; the queue serves the lowest tag first. */
   tag: number
   etaMs: number
   /**
@@ -109,7 +109,7 @@ function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefu
   return isAdmitted ? { tag: Number(tag), etaMs, kind: decision } : { reason: decision, retryAfterMs: etaMs }
 }
 
-/** Splits a flat reply into parts of so many values. */
+/** Splits a flat list into parts of `size` values each. */
 function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length']): Generator<Tuple> {
   for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
 }

@@ -32,8 +32,8 @@ const SHARES = {
   /** How long after its last call an account counts as having demand, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
   /**
-   * Most shares, the latest first, whose recent demand a plan reads. More would cost Redis time and
-   * would not change the bounds.
+   * Most shares, the latest first, whose recent demand a plan reads, because more would cost Redis
+   * time. If there are more, they count as one other share, so that no share is bound less.
    */
   ASKERS_READ_MAX: 256,
   /**
@@ -47,8 +47,8 @@ const SHARES = {
    */
   KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
   /**
-   * If only one share has had demand for so long, nothing is reserved for accounts outside of
-   * network groups either, milliseconds.
+   * If an account outside of every network was the only share with demand for so long, the account
+   * may use the reserved part too, milliseconds.
    */
   KEPT_ALONE_MS: 86_400_000,
 }
@@ -58,8 +58,8 @@ const PLANNING_PACE = {
   PLANNED_LENGTH_MAX: 128,
   PLAN_EVERY_MS: 250,
   /**
-   * If a call's slot leaves less than this time plus the answer time until its deadline, it is too
-   * late.
+   * If a call's slot leaves less than this time plus the service time until the call's deadline,
+   * the slot is too late.
    */
   REPLY_MS,
 }
@@ -74,12 +74,10 @@ const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 /** Waiters of all workers that a poll considers, the lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
 
-/**
- * A poll takes at most this fraction (one in so many) of what the cap has left as permits ahead.
- */
+/** A poll takes at most one in so many of the requests that the cap has left as permits ahead. */
 const AHEAD_PART = 8
 
-/** Most calls with the same start that keep their order. */
+/** Most calls with the same start tag that keep their order. */
 const SEQ_SPAN = 2 ** 20
 
 /**

@@ -25,7 +25,8 @@ export class SpareRoom {
   /**
    * Takes room for one request.
    *
-   * @returns gives the room back when the call ends; undefined if the call needs a ticket
+   * @returns a function that gives the room back when the call ends; undefined if the call needs a
+   *   ticket
    */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)

@@ -16,8 +16,8 @@ export const PERMIT_AGE_MS_MAX = 250
 export const ROUND_TRIP_MS_MAX = 1_000
 
 /**
- * After this time the leases of a killed or hanging worker end, which has then lost its jobs.
- * Milliseconds.
+ * After this time the leases of a killed or stalled worker end. Other workers have the jobs of that
+ * worker by then. Milliseconds.
  */
 export const LEASE_MS = 6_000
 

@@ -10,7 +10,10 @@ export interface UpstreamCapsDeps extends CapDeps {
   catalog: Catalog
 }
 
-/** Caps of callers' keys are forgotten when they are not used. */
+/**
+ * Most caps that a process keeps, because callers can add any number of keys. Beyond it the least
+ * recently used cap is forgotten.
+ */
 export const CAPS_KEPT_MAX = 2_000
 
 export class UpstreamCaps {
@@ -34,7 +37,10 @@ export class UpstreamCaps {
   }
 }
 
-/** The part of the shared cap's requests that unproven keys may use, see `acquirePermit`. */
+/**
+ * At most this part of the shared cap's rates and of its concurrency is for unproven keys, see
+ * `acquirePermit`.
+ */
 const UNPROVEN_PART = 1 / 4
 
 function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {

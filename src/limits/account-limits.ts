@@ -63,7 +63,7 @@ export interface LimitRequest extends LimitQuery {
 /** The calls of a batch. */
 export interface BatchRequest extends LimitQuery {
   callIds: string[]
-  /** Whether all calls must fit, or as many calls as fit are made. */
+  /** `all`: all calls must fit. `fit`: as many calls as fit get units. */
   take: 'all' | 'fit'
 }
 

@@ -122,7 +122,7 @@ export class CallEndBatcher {
     this.#compensating ??= setInterval(() => void this.#compensateUnacked(), COMPENSATE_EVERY_MS).unref()
   }
 
-  /** Resolves when every call was released and counted, or this has failed for good. */
+  /** Resolves when every call was released and counted, or when the tries for it have ended. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
     await Promise.allSettled(this.#underWay)

@@ -13,7 +13,9 @@ import { monthOf } from './month.ts'
  */
 const ENDED_MS = 3_600_000
 
-/** Most calls of an account whose expected end is stored. No plan allows more in flight. */
+/**
+ * Most calls of an account whose expected end is stored. The default plans allow fewer in flight.
+ */
 const NOTES_MAX = 1_000
 
 const expectEndScript = loadScript(new URL('./lua/expect-end.lua', import.meta.url), { NOTES_MAX, LEASE_MS_MAX })
@@ -34,8 +36,8 @@ export interface EndStep {
   /** How many of the calls had not ended before. */
   ended: number
   /**
-   * The account's version, if a call of the step hands its lease on. If the version has changed,
-   * the caller's rights may have changed.
+   * The account's version, if a call of the step has a next call. If the version has changed, the
+   * caller's rights may have changed.
    */
   version: string
 }
@@ -95,7 +97,10 @@ export async function readAcquiredAt(
   return micros === null ? undefined : Number(micros) / 1_000
 }
 
-/** Duration of a lease whose node releases it when the call is answered or its caller leaves. */
+/**
+ * Whether a call holds a lease. Its node releases the lease when the call is answered or its caller
+ * leaves.
+ */
 export async function isInFlight(
   redis: RedisConnection,
   { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
@@ -122,6 +127,6 @@ export function noteExpectedEnd(
   const endsAt = Math.ceil(Math.min(limitsAcquiredAt + etaMs + workMs, deadline))
   if (endsAt - limitsAcquiredAt <= RETRY_MS_MIN) return
   const noting = expectEndScript.run(redis, [accountKeys.expectedEnds(accountId, mode)], [limitsAcquiredAt, endsAt, id])
-  // Fails open: without an expected end, a refusal says one second.
+  // Fails open: without an expected end, the Retry-After of a refusal is one second.
   noting.catch(() => undefined)
 }

@@ -15,8 +15,8 @@ export class LimitRefusedError extends GatewayError {
 }
 
 /**
- * Least Retry-After if too many calls are in flight, milliseconds. A call may end at any time, but
- * clients that return at once would be refused again and again.
+ * Shortest Retry-After if too many calls are in flight, milliseconds. A call may end at any time,
+ * but clients that come again at once would be refused again and again.
  */
 export const RETRY_MS_MIN = 1_000
 

@@ -64,7 +64,7 @@ export interface CredentialState {
   inFlight: { used: number; max: number } | undefined
 }
 
-/** The account whose calls are counted. */
+/** A caller whose calls may be counted for its key or connection too. */
 interface Credentialed {
   allowance?: CredentialLimits | undefined
   mode: 'live' | 'test'

@@ -7,8 +7,8 @@ import type { LimitState } from './limit-state.ts'
 import { monthOf } from './month.ts'
 
 /**
- * After a notice was sent, or nobody wants it, when to check again, milliseconds. The table of
- * notices prevents that it is sent twice.
+ * If a notice was sent, or if nobody wants it, how long until this process checks again,
+ * milliseconds. The table of notices makes sure that no notice is sent twice.
  */
 const SETTLED_MS = 86_400_000
 

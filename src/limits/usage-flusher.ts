@@ -79,7 +79,7 @@ export class UsageFlusher {
     log.info('usage is written to Postgres again')
   }
 
-  /** Records the failure for operators. Calls continue without usage. */
+  /** Records the failure for operators, because calls continue and do not show it. */
   async #noteFailure(): Promise<void> {
     const { redis, log } = this.#deps
     this.#isFailing = true

@@ -5,7 +5,8 @@ import { Compile } from 'typebox/schema'
 const ID_BYTES = 16
 
 /**
- * Random bytes for the next ids. Made in advance, an id costs an eighth of a UUID without hyphens.
+ * Random bytes for the next ids. An id from these bytes takes an eighth of the time of a UUID whose
+ * hyphens are removed.
  */
 const randomBytes = Buffer.alloc(256 * ID_BYTES)
 let randomBytesUsed = randomBytes.length
@@ -38,8 +39,8 @@ export type CallOrigin = Static<typeof CallOrigin>
 /**
  * One call as its job stores it: the contract between API nodes and workers. It is readable in
  * Redis and in the console, so it contains no secrets and names keys by id. The job of one call is
- * the call itself, with `v` 1; the job of several calls has `v` 2 (`SharedJob`). If a change cannot
- * be read by old workers, it needs a new number.
+ * the call itself, with `v` 1; the job of several calls has `v` 2 (`SharedJob`). If old workers
+ * cannot read a change of either form, the form needs a new number.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),
@@ -63,7 +64,7 @@ const StoredCall = Type.Object({
   parameters: Type.Record(Type.String(), Type.Unknown()),
   /** Undeclared parameters, forwarded as given. */
   extra: Type.Array(Type.Tuple([Type.String(), Type.String()])),
-  /** Whether the answer is the upstream's JSON instead of `data`. */
+  /** Whether the answer is the upstream's JSON, unchanged, instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
   /** The ticket under its stored name, with the weight. */
@@ -84,8 +85,8 @@ const StoredCall = Type.Object({
   /** The reason of `cacheOnly`; absent from nodes of an earlier version. @until 0.4.0 */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /**
-   * Whether the call is asynchronous: its result is stored for GET /v1/calls/{id}, and the worker
-   * ends the call.
+   * Whether the call is asynchronous: its caller need not wait, so its result is stored for GET
+   * /v1/calls/{id}, and the worker ends the call.
    */
   isAsync: Type.Boolean(),
   /** For an asynchronous call: most bytes of all stored results of the account. */
@@ -112,8 +113,8 @@ const StoredCall = Type.Object({
 type StoredCall = Static<typeof StoredCall>
 
 /**
- * Members with other stored names, which workers of earlier versions read: see `toStored`.
- * @until 0.4.0
+ * One call. Its job stores some members under the names that workers of earlier versions read:
+ * `toStored` maps these names. @until 0.4.0
  */
 export interface CallJob extends Omit<StoredCall, keyof Renamed> {
   /**

@@ -35,8 +35,8 @@ export class CallQueues {
   }
 
   /**
-   * Adds calls to lanes. Calls of the same tick that may share a job share one, whatever their
-   * APIs.
+   * Adds a call to its lane. Calls of the same tick that may share a job travel in one job,
+   * whatever their APIs.
    *
    * @returns the id of the job
    * @throws what Redis throws

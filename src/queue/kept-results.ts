@@ -6,7 +6,8 @@ import type { Reply } from './reply-head.ts'
 import { type ResultOf, readResult } from './results.ts'
 
 /**
- * How long a result is cached here after it was read from Redis, milliseconds. It never changes.
+ * How long a result is cached here after it was read from Redis, milliseconds. A result never
+ * changes.
  */
 const KEPT_MS = 60_000
 

@@ -38,8 +38,8 @@ export interface ProbeJob {
    */
   isDecisive?: boolean
   /**
-   * Endpoint whose recorded call the probe makes. Members that its answer lacks count as lacking
-   * for all.
+   * Endpoint whose recorded call the probe makes. If this answer lacks a member, all answers of the
+   * endpoint count as lacking it.
    */
   endpoint?: string
   /** Id under which the operator API waits for the outcome. */

@@ -34,7 +34,7 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
 /** If the upstream could not decide about a key, how long until the next try, milliseconds. */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
-/** The pause if this worker cannot run the job but another worker may. */
+/** Tries and pauses of the job, because another worker may run it if this worker cannot. */
 const RETRIES = { attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
@@ -42,8 +42,8 @@ export async function enqueueValidateKey(queues: CallQueues, slug: string, job: 
 }
 
 /**
- * The delay after the upstream refused a key to a call. Concurrent calls are refused together, and
- * one request tests the key for all.
+ * Queues a validation of a key that the upstream refused to a call. If the upstream refuses several
+ * calls at once, they share one job, because one request tests the key for all.
  */
 export async function enqueueRevalidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
   const options = { ...RETRIES, deduplication: { id: `revalidate-${job.providerKeyId}` } }

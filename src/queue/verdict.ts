@@ -30,8 +30,8 @@ export interface Verdict {
 }
 
 /**
- * The units that an account gets back. `month`: the unit of the account's and of the credential's
- * month.
+ * Which of the units that a call took its account gets back. `month`: the units of the account's
+ * and of the credential's month.
  */
 export type Refund = 'nothing' | 'month' | 'all'
 

@@ -3,7 +3,9 @@ import type { RedisConnection } from './connection.ts'
 
 const SYNC_EVERY_MS = 15_000
 
-/** If an answer takes longer, it does not tell the time exactly enough. Milliseconds. */
+/**
+ * If an answer takes longer, it only says between which times Redis wrote it. Milliseconds.
+ */
 const SYNC_TRIP_MS_MAX = 250
 
 /** Pause before the next try, until an answer was fast enough, milliseconds. */

@@ -53,8 +53,8 @@ export function logConnection(
 }
 
 /**
- * The message of an error. For a Cluster: the message of the node that failed last. If a host has
- * several addresses, the error has no message of its own, so the message of one address is used.
+ * The message of an error. For a Cluster, the message of the node that failed last is added. If a
+ * host has several addresses, the error has no message, so its code is used.
  */
 function reasonOf(error: Error): string {
   const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }

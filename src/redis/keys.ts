@@ -32,8 +32,8 @@ export const upstreamKeys = {
   /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /**
-   * Sorted set: accounts whose undeclared parameters led to a rate limit of the upstream, at most 1
-   * 000, by when they may send such parameters again. 1 h, or until a probe succeeds.
+   * Sorted set: accounts whose undeclared parameters met a limit of the upstream, by when they may
+   * send undeclared parameters again; 1 000 at most. 1 h, or until a probe succeeds.
    */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /** String: outcome of a probe that an operator started. 60 s. */
@@ -138,7 +138,7 @@ export const accountKeys = {
    */
   credentialMonth: (accountId: string, credentialId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
-  /** String: state of an asynchronous call. 15 min after its deadline. */
+  /** String: record of an asynchronous call, to find and cancel it. 15 min after its deadline. */
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
   /** String: a worker has started the asynchronous call. 15 min. */
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
@@ -173,7 +173,7 @@ export const accountKeys = {
  * @until 0.4.0
  */
 export const earlierCallKeys = {
-  /** String: state of an asynchronous call. 15 min after its deadline. */
+  /** String: record of an asynchronous call. 15 min after its deadline. */
   call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
   /** String: result of an asynchronous call. 15 min. */
   result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
@@ -190,9 +190,9 @@ export const keys = {
   throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
   /** String: an unfinished sign-in, sealed. 30 min. */
   signIn: (hash: string): string => `${PREFIX}:{sign-ins}:${hash}`,
-  /** Sorted set: keys of the unfinished sign-ins of one client, by time. 30 min after the last. */
+  /** Sorted set: keys of the sign-ins that one client began, by time. 30 min after the last. */
   signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
-  /** Sorted set: keys of all unfinished sign-ins, by time. 30 min after the last. */
+  /** Sorted set: keys of the sign-ins that all clients began, by time. 30 min after the last. */
   allSignIns: `${PREFIX}:{sign-ins}:all`,
   /** Hash: heartbeats of all processes. No end; readers delete the heartbeats of dead processes. */
   processes: `${PREFIX}:{processes}`,
@@ -215,7 +215,7 @@ export const keys = {
   operatorNotice: `${PREFIX}:{upstream-settings}:notice`,
   /** String: a log-in to the console, by a keyed digest of its id. 12 h, or until log-out. */
   consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
-  /** String: since when Redis has kept its data; 0: since its start. No end. */
+  /** String: since when Redis has kept its data; 0 if it never lost data. No end. */
   rememberedSince: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. No end. */
   usagePending: `${PREFIX}:{usage}:pending`,

@@ -56,9 +56,9 @@ export class Script {
 export const loadedScripts = new Map<string, { script: Script; files: string[] }>()
 
 /**
- * Loads a script from the `.lua` file beside the calling module. A line `--- @include
- * "./other.lua"` is replaced by that file; a file is included only once. `constants` become locals
- * at the beginning.
+ * Loads a script from the `.lua` file beside the calling module. The text of the named file
+ * replaces a line `--- @include "./other.lua"`, and each file is included only once. `constants`
+ * become locals at the beginning.
  *
  * A first line `#!lua flags=…` tells Redis what the script may do (Redis documentation, "Eval
  * scripts flags").

@@ -32,15 +32,15 @@ export interface ClientLimitOptions {
   isProxy: (address: string) => boolean
 }
 
-/** Size of a bucket, as seconds of its rate: so many requests may come at once. */
+/** Size of a bucket in seconds: the units of so many seconds may be taken at once. */
 const BURST_SECONDS = 2
 
 /** Units of a page that the node renders for each request. */
 export const PAGE_UNITS = 3
 
 /**
- * Limits what one client address takes of a node. The counts are in this process; if it has
- * forgotten a client, it lets the client's requests through.
+ * Limits what one client address takes of a node. The counts are in this process. Fails open: if
+ * the process has forgotten a client, the client may take as much as a new client.
  */
 export class ClientLimits {
   readonly #connectionsMax: number

@@ -77,8 +77,8 @@ export function publicNetworkOf(address: string): string | undefined {
 }
 
 /**
- * The networks that hold a stored network, the widest first. The last is the stored network itself,
- * unless it is an IPv6 /56, which earlier versions stored.
+ * The networks that hold a stored network, the widest first and the stored network last. It may be
+ * an IPv6 /56, which earlier versions stored.
  */
 export function networksAround(network: string): Network[] {
   const [bytes = '', narrowest] = network.split('/')

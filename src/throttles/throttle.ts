@@ -98,7 +98,7 @@ export async function clearThrottle({ redis, log }: ThrottleDeps, throttle: Thro
 /**
  * Takes a unit of each throttle, or of none if one of them refuses.
  *
- * @returns give the units back, in the order of the throttles
+ * @returns functions that give the units back, in the order of the throttles
  * @throws GatewayError with the code of the throttle that refuses
  */
 export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): Promise<Refund[]> {

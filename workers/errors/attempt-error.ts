@@ -65,8 +65,8 @@ export class StalePermitError extends UnsentError {}
 export class EndedUnsentError extends UnsentError {}
 
 /**
- * How far an attempt that ended with this error got. If it is not an AttemptError, the call ended
- * after the first byte was written.
+ * How far an attempt that ended with this error got. If the error is neither an AttemptError nor an
+ * UnsentError, the call ended after the first byte was written.
  */
 export function reachOfFailed(error: unknown): Reach {
   if (error instanceof AttemptError) return error.reach

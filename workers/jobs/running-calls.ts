@@ -18,7 +18,7 @@ export class RunningCalls {
     return this.#running.size
   }
 
-  /** Number of running calls, probes and validations. */
+  /** Number of running jobs: jobs of calls, probes and validations. */
   get jobs(): number {
     return this.#jobs
   }

@@ -23,8 +23,8 @@ import type { WorkerDeps } from './worker-deps.ts'
 const SEND_AGAIN_MS = 200
 
 /**
- * Nodes read bodies within milliseconds. If a body finds no room for so long, the bodies of a dead
- * node take the room. Milliseconds.
+ * How long a body may wait for room, milliseconds. Nodes read bodies within milliseconds, so if a
+ * body waits longer, the bodies of a dead node take the room.
  */
 const BODY_SPACE_MS_MAX = 2_000
 
@@ -66,7 +66,7 @@ async function sendKept(deps: WorkerDeps, call: AnswerableCall, outcome: Reply):
   await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
-/** The failure in place of a reply whose body found no room. */
+/** The failure in place of a reply whose body found no room among the bodies of its account. */
 function withoutBody({ head }: Reply, { code, details }: GatewayError): Reply {
   const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
   return { head: { id: head.id, times: head.times, code, ...reachFields(reachOf(head)), ...words }, body: NO_BODY }
@@ -124,7 +124,7 @@ export async function replyToLostCall(deps: WorkerDeps, call: AnswerableCall, ca
   await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
 }
 
-/** Preferred to the failure of Redis or of a process. */
+/** Whether a defect of the gateway is the cause, and not the failure of Redis or of a process. */
 function isProgrammingError(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
 }

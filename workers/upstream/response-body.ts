@@ -5,7 +5,7 @@ import type { MemoryShare } from './answer-memory.ts'
 /** Bytes of a body that are read without a request for memory. */
 export const UNCOUNTED_BYTES_MAX = 64 * 1024
 
-/** Memory for each byte of a body while it is read: its parts, and the whole text. */
+/** Bytes of memory for each byte of a body while it is read: its parts, and the whole body. */
 const READ_COST = 2
 
 /**

@@ -30,8 +30,8 @@ const EPOCH_MS_MIN = 1_000_000_000_000
 /**
  * The wait of a `Retry-After` (RFC 9110, 10.2.3) in whole milliseconds, rounded up. It may be
  * seconds or a date. Servers also write fractions, units, dates of RFC 3339, and seconds or
- * milliseconds since 1970. If the header came several times, the longest wait counts. Negative for
- * a date in the past.
+ * milliseconds since 1970. If the header came several times, the longest wait counts, so that the
+ * wait is never shorter than the server requested. Negative for a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
  * @returns undefined if no part of the value can be read

@@ -27,7 +27,7 @@ export interface UpstreamDeps {
   answerMemory: AnswerMemory
   /** The contact for the `User-Agent`. */
   contact: string
-  /** Limit of an attempt's time that overrides the upstream's file, milliseconds. */
+  /** Longest time of an attempt, even if the upstream's file allows more, milliseconds. */
   attemptTimeoutMsMax: number
   clientOf: (api: Api, bucket: CapBucket) => Dispatcher
   permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient

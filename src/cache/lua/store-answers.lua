@@ -14,8 +14,8 @@
 local ENTRY, INDEX, SIZES, OWNERS, OWNED
 local endedLeft = ENDED_MAX
 
--- A member of OWNED. All members have the same score, so Redis sorts them by name, which begins
--- with the bytes of the owner.
+-- A member of OWNED. All members have the same score, so Redis sorts them byte by byte: by owner,
+-- and the answers of one owner by their end.
 local function owned(itsOwner, endsAt, key) return itsOwner .. '\0' .. endsAt .. '\0' .. key end
 
 local function sizeOf(kept)
@@ -34,7 +34,7 @@ local function takeOff(itsOwner, bytes)
   if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
 end
 
--- Returns the bytes of these answers, which the caller must subtract from the total.
+-- Removes answers. Returns their bytes, which the caller must subtract from the total.
 local function drop(keys)
   local sizes, owners = sizesOf(keys)
   local endsAt, freed, freedOf, members = redis.call('ZMSCORE', INDEX, unpack(keys)), 0, {}, {}
@@ -54,7 +54,7 @@ end
 -- The answers to evict from the owner with the most bytes, until they free `enough` or another
 -- owner has as many bytes.
 local function nextToEvict(enough, total)
-  -- The number of answers that free so many bytes on average.
+  -- The number of answers that free `enough` bytes on average.
   local average = math.ceil(enough / total * redis.call('ZCARD', INDEX))
   local most = math.min(EVICTED_MAX, math.max(EVICTED_MIN, average))
   local first = redis.call('ZREVRANGE', OWNERS, 0, 1, 'WITHSCORES')

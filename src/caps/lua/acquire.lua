@@ -50,7 +50,7 @@ end
 if needsBackfill() then return {'needs-backfill'} end
 releasePermits(released, meanMs)
 state.left = state.left + takeBackPermits(unused)
--- The released permits may have let it grow.
+-- The released permits may have let the ramp grow.
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))

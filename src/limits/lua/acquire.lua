@@ -126,7 +126,7 @@ local reply = {decision, nowMs, granted, leases, 0}
 for index = #allLimits, 1, -1 do
   local limits = allLimits[index]
   -- If nobody ends a lease, it expires. If the clock was set back meanwhile, the lease is shortened
-  -- to the end of a lease that begins now.
+  -- to the end of the longest lease that may begin now.
   if decision == limits.prefix .. 'in-flight' then
     followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
     reply[5] = msToNextEnd(limits.leases)

@@ -61,7 +61,7 @@ for counter, count in pairs(units) do
 end
 if #handedOn > 0 then
 --- @include "../../redis/lua/clock.lua"
-  -- Ending its last lease has deleted the key, and with the key its expiry.
+  -- A key without leases is deleted, and its expiry with it, so each new lease sets the expiry.
   local function addLease(leases, callId)
     redis.call('ZADD', leases, math.floor(now) + leaseMs, callId)
     redis.call('PEXPIRE', leases, 2 * LEASE_MS_MAX)

@@ -1,5 +1,5 @@
 --[[ Notes that a worker begins with an asynchronous call, unless the call has an outcome.
-     Cancelling stores an outcome: of the two the first is seen by the other, so that a call that
+     A cancellation stores an outcome. The later of the two sees the earlier, so that a call that
      was cancelled before it began never begins.
      Input:  KEYS result, started  ARGV[1] life (ms)
      Output: 1, or 0 if the call has an outcome: nothing was done ]]

@@ -1,5 +1,5 @@
---[[ Extends or releases a lock, if one of these tokens still holds it: it may have ended meanwhile,
-     and be another's.
+--[[ Extends or releases a lock if one of these tokens still holds it, because the lock may have
+     expired and may have another holder by now.
      Input:  KEYS lock, then keys that are deleted in the same step, whoever holds it  ARGV[1] ms
              (0: release it)
              ARGV[2…] tokens; the lock keeps the first
