@@ -93,7 +93,8 @@ const STRANGERS_CONNECTIONS_MAX = 2
 const REPORTS_CONNECTIONS_MAX = 2
 
 /**
- * Most sessions that are remembered. If there are more, the least recently used is looked up again.
+ * Most sessions that are remembered. If there are more, the least recently used session is looked
+ * up once like an unknown credential.
  */
 const KNOWN_SESSIONS_MAX = 20_000
 

@@ -44,7 +44,7 @@ process.on('exit', () => {
 
 /**
  * The logger of a process: JSON lines, or readable lines at a terminal.
- * @param options.process its kind: web, worker, probe, ops
+ * @param process the kind of the process: web, worker, probe, ops
  */
 export function createLog(config: Config['log'], process: string): Log {
   const options: LoggerOptions = {

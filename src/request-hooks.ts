@@ -95,11 +95,11 @@ interface AnswerDeps extends Pick<Context, 'isDraining'> {
   }
 }
 
-/** The headers of every answer, and the counts of each. */
+/** Sets the headers of every answer, and counts the bytes of each answer until it is written. */
 export function hookAnswers(app: FastifyInstance, context: AnswerDeps): void {
   const { accounts, http } = context.config
-  // Set with the answer and not with the request, because a call that was running before the node
-  // began to close would keep its connection.
+  // `Connection` is set with the answer and not with the request, because a call that was running
+  // before the node began to close would otherwise keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, answer, done) => {
     const payload = payloadFor(request.method, answer)

@@ -26,7 +26,7 @@ export function readExpiry(value: string | null | undefined): Date | null {
 /**
  * A key that this user may change, rotate and revoke: the user's own key, or a key of a team that
  * the user manages. A revoked key is returned too: if the answer to its revocation was lost, the
- * client sends the request again.
+ * client sends the request again, and the change is announced to the nodes again.
  *
  * @throws GatewayError KEY_NOT_FOUND; FORBIDDEN for a member who sees the team's keys but may not
  *   manage them

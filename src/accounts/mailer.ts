@@ -67,8 +67,9 @@ function connectToServer(
 }
 
 /**
- * Why the mail server has not taken a mail: it refuses the recipient, now or for good; it refuses
- * the mail; or it does not answer. Undefined for a failure that is not the mail server's.
+ * Why the mail server has not taken a mail: it refuses the recipient for good (5xx); it refuses the
+ * mail, or the recipient for now; or it does not answer. Undefined for a failure that is not the
+ * mail server's.
  */
 export function mailFailureOf(error: unknown): 'recipient' | 'refused' | 'unreachable' | undefined {
   if (!(error instanceof Error && 'command' in error)) return undefined

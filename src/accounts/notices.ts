@@ -33,7 +33,7 @@ const KEYS_MAX = 500
 /**
  * Mails an account the notices that it has not received yet, unless it wants no mail or nobody has
  * proven its address. Only one of all processes sends each notice. If the mail server does not take
- * a mail now, a later look sends the mail again.
+ * a mail now, the mail may be sent again later.
  *
  * @returns whether a mail was sent
  */

@@ -48,8 +48,9 @@ const TABLES: SealedTable[] = [
 export const SEALED_TABLES: readonly (keyof Database)[] = TABLES.map(({ name }) => name)
 
 /**
- * Seals every stored secret again that an earlier encryption key sealed, so that the operator can
- * remove the earlier key. It may run in several processes at once, and beside processes that write.
+ * Seals all stored secrets of earlier encryption keys with the current key, so that the operator
+ * can remove the earlier keys. It may run in several processes at once, and beside processes that
+ * write.
  *
  * @returns how many secrets were sealed again, and how many could not be opened and stay as they
  *   are

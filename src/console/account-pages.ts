@@ -120,7 +120,7 @@ function disableForm({ id, disabled }: User): Html {
   return html`<details><summary>Disable the account</summary>${form('Disable it now', words)}</details>`
 }
 
-/** The button that revokes a key appears only after a click, which asks for confirmation. */
+/** Asks for confirmation: the button that revokes a key appears only after a click. */
 function revokeForm(accountId: string, { id, label, lastFour }: AccountReport['keys'][number]): Html {
   const name = `${label ?? 'no label'} (…${lastFour})`
   return html`<details><summary aria-label="Revoke ${name}">Revoke</summary><form method="post" action="/accounts/${accountId}/keys/${id}/revoke"><p>Applications that use ${name} stop working at once.</p><button type="submit">Revoke it now</button></form></details>`

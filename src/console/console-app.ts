@@ -44,7 +44,7 @@ export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReade
 
 /**
  * Builds the operator console; it does not listen yet. Everything except the log-in needs the
- * operator token or a session.
+ * operator token, a session, or the headers of the access proxy.
  */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
   const { config, log } = context

@@ -21,7 +21,7 @@ export interface LoginDeps extends ThrottleDeps {
   db: Db
 }
 
-/** Log-in and log-out. These are the only routes of the console without a guard. */
+/** Log-in and log-out. Only they and the sign-in at the provider have no guard. */
 export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
   const { config, sessions, db } = deps
   const { operatorAccess, secrets } = config
@@ -76,8 +76,8 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
 const NAME_SECONDS = 365 * 86_400
 
 /**
- * The name in the audit log for this browser; undefined if no name, or no acceptable name, was
- * given.
+ * The cookie with the name in the audit log for this browser. No cookie if no name, or no
+ * acceptable name, was given.
  */
 function nameCookie(name: string, isSecure: boolean): string[] {
   if (!isOperatorName(name)) return []

@@ -33,9 +33,9 @@ export interface GuardDeps extends ThrottleDeps {
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
 
 /**
- * Guards every route of a scope: a request needs the operator token as a bearer token, or the
- * cookie of a log-in. Requests from pages of other sites are refused, whatever they carry. A person
- * who opens a page without a session gets the log-in form.
+ * Guards every route of a scope: a request needs the operator token as a bearer token, the cookie
+ * of a log-in, or the headers of the access proxy. Requests from pages of other sites are refused,
+ * whatever they carry. A person who opens a page without a session gets the log-in form.
  */
 export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {

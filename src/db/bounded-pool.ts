@@ -89,7 +89,7 @@ export class BoundedPool implements PostgresPool {
 
   /**
    * Checks a connection out. If the limit ends the wait, the pool continues to open the connection,
-   * and the place stays taken until it is open.
+   * and the place stays taken until the connection is open or has failed.
    */
   async #checkOutAt(place: Place, limit: WaitLimit): Promise<pg.PoolClient> {
     const checkedOut = this.#checkOut(limit)
@@ -201,7 +201,7 @@ class BoundedClient implements PostgresPoolClient {
   query<Row>(statement: string, values: readonly unknown[]): Promise<PostgresQueryResult<Row>>
   query(): never
   async query(statement?: string, values: readonly unknown[] = []): Promise<unknown> {
-    // Kysely's interface also allows to stream rows, which no query of ours does.
+    // Kysely's interface also has a form that streams rows, which no query of ours uses.
     if (typeof statement !== 'string') throw new TypeError('only statements are taken')
     return this.#access.takesSettings
       ? await this.#run(statement, values)

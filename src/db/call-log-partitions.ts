@@ -138,7 +138,7 @@ async function dropPartition(db: Db, name: string): Promise<void> {
 /**
  * Runs a change while no other process changes partitions. No statement waits long for a lock of
  * the table, because readers and writers would wait behind it. While another process changes
- * partitions, this process waits outside of a transaction.
+ * partitions, this process waits outside of a transaction, for as long as the change takes.
  */
 async function withLock(db: Db, change: (transaction: Db) => Promise<unknown>): Promise<void> {
   const changeIfFree = async (transaction: Db): Promise<boolean> => {

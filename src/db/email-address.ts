@@ -16,9 +16,9 @@ export function asciiEmail(address: string): string {
 }
 
 /**
- * The form in which addresses are compared: A to Z become a to z, and all other characters stay.
- * All addresses of accounts are ASCII. For other letters (U+0130), lower case differs between
- * Postgres and JavaScript.
+ * The form in which addresses are compared: the domain in ASCII, and A to Z as a to z. All other
+ * characters stay. All addresses of accounts are ASCII. For other letters (U+0130), lower case
+ * differs between Postgres and JavaScript.
  */
 export function comparableEmail(address: string): string {
   return asciiEmail(address).replace(/[A-Z]/g, (letter) => letter.toLowerCase())

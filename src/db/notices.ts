@@ -81,9 +81,9 @@ export interface ExpiringKey extends Notice {
 }
 
 /**
- * Keys that expire soon and whose owners have not been notified. A key that was made for less time
- * than the notice comes ahead gets no notice. A rotated key gets none either, because its owner
- * chose its end.
+ * Keys that expire soon and whose owners have not been notified. If a key was made for less time
+ * than a notice is sent ahead, there is no notice. A rotated key gets no notice either, because its
+ * owner chose its end.
  */
 export async function findExpiringKeys(db: Db, countMax: number): Promise<ExpiringKey[]> {
   const { rows } = await sql<ExpiringKey>`

@@ -68,7 +68,7 @@ export async function findArtifact(
       'id_hash',
       'secret_id',
       'sealed',
-      // Nodes of the earlier version mark a used refresh token in `consumed_at`. @until 0.4.0
+      // Nodes of the previous version mark a used refresh token in `consumed_at`. @until 0.4.0
       sql<Date | null>`case kind when 'RefreshToken' then superseded_at else consumed_at end`.as('consumed_at'),
     ])
     .where('kind', '=', kind)

@@ -75,8 +75,8 @@ interface Step {
 }
 
 /**
- * The order matters: a connection ends when it has no tokens left, and an application is kept while
- * it has connections.
+ * The order matters: a connection ends when its tokens are gone, and an application that nobody has
+ * used for a week is kept while it has connections.
  */
 const STEPS: Step[] = [
   // Nobody can still hold the id of such an old batch.

@@ -80,8 +80,8 @@ export class PostgresAccess {
   }
 
   /**
-   * Whether sessions have our settings. A pooler does not keep them; each transaction then begins
-   * with `begin`.
+   * Whether sessions have our settings. Behind a pooler, which keeps no settings, they do not, and
+   * each transaction begins with `begin`.
    */
   get takesSettings(): boolean {
     return this.#takesSettings

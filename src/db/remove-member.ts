@@ -10,8 +10,8 @@ export interface Removal {
 }
 
 /**
- * Removes a member of a team, and their keys in the same transaction, so that a failed removal can
- * be repeated. The owner cannot be removed.
+ * Removes a member of a team. If `revokesKeys`, the same transaction revokes the member's keys, so
+ * that a failed removal leaves both and can be repeated. The owner cannot be removed.
  *
  * @returns the account against which the revoked keys counted, if any were revoked; undefined if
  *   there is no such member

@@ -6,7 +6,7 @@ import type { ApiKey, NewApiKey } from './schema.ts'
 export interface Rotation {
   /** The new key, without the members that it takes over from the old key. */
   made: Pick<NewApiKey, 'id' | 'key_hash' | 'last_four' | 'created_by'>
-  /** When the new key expires. Undefined: it gets the same lifetime as the old key had. */
+  /** When the new key expires. Undefined: its lifetime from now is the lifetime of the old key. */
   expiresAt: Date | null | undefined
   /** How long the old key continues to work, seconds. */
   overlapSeconds: number

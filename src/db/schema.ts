@@ -112,7 +112,7 @@ interface ApiKeysTable {
    * key's own id.
    */
   limits_id: string | null
-  /** The key that replaced this key, whose expiry is then the end of the overlap. */
+  /** The key that replaced this key. From then on, this key expires at the end of the overlap. */
   replaced_by: string | null
 }
 
@@ -218,7 +218,7 @@ interface CallLogTable {
   bytes: number | null
   mode: Environment
   via: CallVia
-  /** `-` if the call named an API that the catalog does not have. */
+  /** `-` if the call named no API, or an API that the catalog does not have. */
   slug: string
   endpoint: string | null
   /** Null for a success. */

@@ -168,7 +168,7 @@ export interface UsageRange {
 
 /**
  * Calls of an account, including refused calls, grouped and ordered by the given members. Returns
- * one line more than the limit if there are more. `total` counts all lines.
+ * one line more than the limit if there are more. `total` is the number of calls of all lines.
  */
 export async function groupUsage(
   db: Db,

@@ -37,10 +37,10 @@ export type Destination =
   | { claim: Claim; user?: undefined; isLinked?: undefined }
 
 /**
- * Finds or makes the account of a person. If no account is linked to the person, the address
- * decides that the provider has proven. If no account has this address, the person gets a new
- * account. If an account has proven this address too, it is linked to the person. The address of an
- * account never changes here.
+ * Finds or makes the account of a person. If no account is linked to the person, the address that
+ * the provider has proven decides. If no account has this address, the person gets a new account.
+ * If an account has proven this address too, it is linked to the person. The address of an account
+ * never changes here.
  *
  * @throws GatewayError FORBIDDEN for a person without a proven address, and for a disabled account
  */

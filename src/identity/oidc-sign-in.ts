@@ -50,8 +50,8 @@ export interface Person {
   /** The provider's own id of the person, which it never gives to another person. */
   subject: string
   /**
-   * Claims of the ID token, and the user info; the latter is empty if the ID token had all needed
-   * claims.
+   * Claims of the ID token, and the user info. The user info is empty if the ID token had all
+   * needed claims, or if the provider offers no user info.
    */
   claims: Record<string, unknown>
   userInfo: Record<string, unknown>

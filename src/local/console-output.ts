@@ -17,7 +17,7 @@ export interface Welcome {
   examplePath: string | undefined
   /** Whether the following output has only calls and warnings, as at a terminal. */
   isBrief: boolean
-  /** For each API that needs it: what setting CONTACT would give. */
+  /** What setting CONTACT would give, for each API that would give more. */
   lackedContacts: string[]
   /** A sentence on which upstreams are reachable; undefined if this is not known yet. */
   reachable: string | undefined

@@ -26,9 +26,9 @@ const FILE = 'demo.json'
 const ACTOR = 'npm start'
 
 /**
- * Disables the demo account of this data folder if the service now has a public address, because
- * its keys and password are in the log of earlier starts. It does so only once: if an operator
- * enables the account again, it stays enabled.
+ * Disables the demo account of this data folder, because the service now has a public address, and
+ * the account's keys and password are in the log of earlier starts. It does so only once: if an
+ * operator enables the account again, it stays enabled.
  *
  * @returns the email address of the disabled account
  */

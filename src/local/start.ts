@@ -203,8 +203,9 @@ async function startEmbedded(name: string, start: () => Promise<EmbeddedServer>)
 }
 
 /**
- * The keys of the demo account are printed for a person who tries the service on this machine. At a
- * public address there is no demo account, and the demo account of earlier starts is disabled.
+ * Opens the demo account. Everybody who reads the log can read its keys, so it is only for a person
+ * who tries the service on this machine. At a public address there is no demo account, and the demo
+ * account of earlier starts is disabled.
  */
 async function openDemo(config: Config, { dataDir, baseUrl }: StartConfig): Promise<DemoAccount | undefined> {
   const db = openDatabase(config.databaseUrl, createLog(config.log, 'start'))

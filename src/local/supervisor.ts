@@ -23,7 +23,7 @@ const RESTART_MS_MAX = 15_000
 const READY_MS_MAX = 60_000
 const END_MS_MAX = 28_000
 
-/** After so long, a process is not in a restart loop, milliseconds. */
+/** A process that ran for so long is not in a restart loop, milliseconds. */
 const STEADY_MS = 60_000
 
 /**

@@ -8,7 +8,7 @@ const SETTLE_MS = 300
 
 /**
  * Calls back after source files have changed.
- * @returns stops the watching
+ * @returns a function that stops the watching
  */
 export function watchSources(root: URL, onChange: (file: string) => void): () => void {
   let timer: NodeJS.Timeout | undefined

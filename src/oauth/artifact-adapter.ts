@@ -91,9 +91,8 @@ export class ArtifactAdapter implements Adapter {
   }
 
   /**
-   * Marks a code or refresh token as used. A refresh token counts as used only together with the
-   * access token that replaces it, which is stored last. Until then the client has received nothing
-   * for it.
+   * Marks a code or refresh token as used. A refresh token counts as used only when the new access
+   * token is stored, as the last step. Until then the client has received nothing for it.
    *
    * @throws InvalidGrant if another request used it first: a code is valid once, over all nodes
    */

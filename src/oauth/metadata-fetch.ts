@@ -56,8 +56,8 @@ export function openMetadataFetch(): DocumentFetches {
       return answer as unknown as Response
     } catch (error) {
       void dispatcher.destroy()
-      // If only the caller's deadline passed, the host may be honest and slow, so it is not
-      // remembered as unreachable.
+      // If a deadline passed, the host may be honest and only slow to answer this address, so it is
+      // not remembered as unreachable.
       if (!deadline.aborted && !options.signal?.aborted) unreached.set(new URL(String(address)).host, true)
       throw error
     }

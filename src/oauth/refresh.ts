@@ -5,9 +5,9 @@ import { takeThrottle } from '../throttles/throttle.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 
 /**
- * Refreshes of a connection in any minute. A token can be refreshed until its successor is used, so
- * this limit also bounds the successors of one token. Processes that share a stored token refresh
- * at the same time, usually five of them.
+ * Refreshes of a connection in any minute. A token gets successors until it is superseded, which is
+ * when the successor of a successor is used, so this limit also bounds the successors of one token.
+ * Processes that share a stored token refresh at the same time, usually five of them.
  */
 const REFRESHES_PER_MINUTE = 20
 

@@ -34,7 +34,7 @@ const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)
 /** Message of the library if this client address may not fetch the document now. */
 const REFUSED_DOCUMENT = 'client_id metadata document fetch not allowed'
 
-/** Seconds after which the client should try again. */
+/** Seconds after which the document of an application may be readable. */
 const DOCUMENT_RETRY_SECONDS = 30
 
 function tryAgainLater(context: Answering): void {

@@ -5,8 +5,8 @@ const VERBS: Record<string, string> = { GET: 'get', POST: 'create', PUT: 'update
 
 /**
  * The name of an operation in generated clients, made from method and path: `GET /v1/teams` becomes
- * `listTeams`, `PUT /v1/teams/{id}/members/{memberId}` becomes `updateTeamMember`, and `POST
- * /v1/auth/login` becomes `login`.
+ * `listTeams`, `PUT /v1/teams/{id}/members/{memberId}` becomes `updateTeamMember`, and
+ * `POST /v1/auth/login` becomes `login`.
  */
 export function operationId(method: string, path: string): string {
   const segments = path

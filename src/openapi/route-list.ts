@@ -10,7 +10,7 @@ declare module 'fastify' {
     tags?: readonly string[]
     /** Name of the operation in generated clients. Default: made from method and path. */
     operationId?: string
-    /** Whether the document leaves the route out, such as pages and their files. */
+    /** Whether the document leaves the route out: pages and their files, which no client needs. */
     hide?: boolean
   }
   interface FastifyContextConfig {

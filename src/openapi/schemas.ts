@@ -52,9 +52,9 @@ function rewrite(value: unknown, named: NamedSchemas): unknown {
 }
 
 /**
- * Turns `anyOf: [{ type: 'string', description }, { type: 'null' }]` into `{ type: ['string',
- * 'null'], description }`, because client generators and references do not show descriptions inside
- * a union.
+ * Turns `anyOf: [{ type: 'string', description }, { type: 'null' }]` into
+ * `{ type: ['string', 'null'], description }`, because client generators and references do not show
+ * descriptions inside a union.
  */
 function withNull(schema: JsonSchema): JsonSchema {
   const { anyOf, ...outer } = schema

@@ -75,7 +75,10 @@ export function changeUser(
   })
 }
 
-/** Operators name accounts by id, so the hint says how to find an id. */
+/**
+ * Operators name accounts by id, so the hint says how to find an id, and not that somebody has to
+ * sign up first.
+ */
 export function noSuchUser(): GatewayError {
   const words = { message: 'No account has this id.', hint: 'Find its id with GET /v1/operator/users' }
   return new GatewayError('USER_NOT_FOUND', words)

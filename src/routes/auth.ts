@@ -142,7 +142,10 @@ function closed(): GatewayError {
   })
 }
 
-/** The hash for an address without an account, so that both cases take the same time. */
+/**
+ * The subject of the throttle for an address without an account. It is checked too, so that known
+ * and unknown addresses take the same time.
+ */
 const NOBODY = 'nobody'
 
 /**

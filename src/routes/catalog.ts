@@ -66,7 +66,7 @@ function routeListing(app: App, { context, callers }: CatalogDeps): void {
     return { data, total: data.length }
   }
   const list = {
-    // A search depends on its caller's text, so its answer is not cached.
+    // Two units, because a search is ranked and written for its caller only, and not cached.
     config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',

@@ -107,8 +107,8 @@ type MadeKey = Omit<NewApiKey, 'user_id' | 'team_id'> & { created_by: string }
 async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise<void> {
   const userId = key.created_by
   const inserting = await db.transaction().execute(async (transaction) => {
-    // Until the key is inserted, the lock prevents that its team is transferred (which revokes keys
-    // of others) or its maker is removed.
+    // Until the key is inserted, the lock keeps its team from being transferred (which revokes keys
+    // of others) and its maker from being removed.
     const team = teamId === undefined ? undefined : await lockTeamFor(transaction, { teamId, userId }, MANAGERS)
     const owned = { ...key, user_id: team?.owner_id ?? userId, team_id: team?.id ?? null }
     return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })

@@ -156,7 +156,7 @@ function passTo(context: Context, open: () => Promise<Provider>): Pass {
     const provider = await open()
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value)
-    // The style sheets of error pages.
+    // The policy of the library's error pages.
     reply.raw.setHeader('content-security-policy', PAGE_POLICY)
     reply.raw.setHeader('x-content-type-options', 'nosniff')
     reply.raw.setHeader('referrer-policy', 'no-referrer')

@@ -73,7 +73,7 @@ export async function portalRoutes(
     signup: config.accounts.signup,
   })
 
-  /** A page that is the same for all visitors, except for the links in the header. */
+  /** A page that is the same for all visitors, except for the parts that a log-in changes. */
   const sharedPage = (request: FastifyRequest, name: string, render: () => string | Promise<string>): Promise<Buffer> =>
     pages.get(`${name} ${visitOf(request).isLoggedIn}`, async () => Buffer.from(await render()))
   const page = (request: FastifyRequest, main: Html, { title, description = title }: PageWords): string =>

@@ -34,7 +34,8 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
  * Most validations per hour of keys for one API that an account, or all Free accounts of one
- * network, may cause. Each validation is a request of the shared cap.
+ * network, may cause by saving a key or by requesting a validation. Each validation is a request of
+ * the shared cap.
  */
 const VALIDATIONS_PER_HOUR = 10
 

@@ -160,7 +160,7 @@ function sendSignInPage(
   return sendPage(reply, layout(assets, { ...words, ...parts, announcement: context.settings.notice?.text }))
 }
 
-/** Tells the account's owner by mail. The request does not wait for the mail server. */
+/** Tells whoever reads the account's mail. The request does not wait for the mail server. */
 function mailLinked({ context, provider: { name } }: Deps, { id, email }: User): void {
   const { mailer, config, log } = context
   const text = [

@@ -98,8 +98,8 @@ function statusAndMailRoutes(app: App, context: Context): void {
     const refund = await takeMail(context, user.id)
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
       const failure = mailFailureOf(cause)
-      // If the mail server refuses the recipient, the attempt still counts, so that nobody tries
-      // without end.
+      // If the mail server refuses the recipient for good, the mail still counts, so that nobody
+      // tries without end.
       if (failure !== 'recipient') refund()
       throw failure === undefined ? cause : notMailed(failure, { cause, isNeeded })
     })

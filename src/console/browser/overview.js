@@ -101,7 +101,7 @@ function showChip(chip, counts) {
   chip.querySelector('[data-count]').textContent = isKnown ? String(count) : '?'
 }
 
-/** Least time between two reorderings of rows with similar calls, milliseconds. */
+/** Least time between two reorderings of the rows, milliseconds. */
 const SORT_EVERY_MS = 5_000
 let sortedAt = Number.NEGATIVE_INFINITY
 
@@ -176,8 +176,9 @@ connect()
 
 /**
  * Finds out why there have been no snapshots since `brokenAt`. The page reloads only if a session
- * was refused. Any other error may come from a proxy while the console restarts; its error page
- * would replace this page and never become the console again.
+ * was refused, or if the console answers but the browser has given the connection up. Any other
+ * refusal may come from a proxy while the console restarts; its error page would replace this page
+ * and never become the console again.
  */
 async function askForPage(brokenAt) {
   const signal = AbortSignal.timeout(RECONNECT_MS)

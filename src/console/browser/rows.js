@@ -136,7 +136,7 @@ function queue({ queue: state }) {
   }
 }
 
-/** Of a bar that has the whole height, in units of the SVG. */
+/** Height of the highest bar, in units of the SVG. */
 export const SPARK_HEIGHT = 16
 
 /**

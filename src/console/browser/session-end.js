@@ -10,8 +10,8 @@ export function wantsLogin({ type, status }) {
 const RELOADED = 'reloaded'
 
 /**
- * Reloads the page, but only once until the next snapshot arrives, because a page that is always
- * refused would otherwise reload for ever. False if it has already reloaded.
+ * Reloads the page, but only once until the console sends news (`noteNews`), because a page that is
+ * always refused would otherwise reload for ever. False if it has already reloaded.
  */
 export function reloadOnce() {
   if (sessionStorage.getItem(RELOADED) !== null) return false
@@ -20,7 +20,7 @@ export function reloadOnce() {
   return true
 }
 
-/** A page has arrived, so the next end of a session may reload again. */
+/** A snapshot or page of the console has arrived, so the next end of a session may reload again. */
 export function noteNews() {
   sessionStorage.removeItem(RELOADED)
 }

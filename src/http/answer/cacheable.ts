@@ -48,10 +48,7 @@ export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheC
   return reply.type(file.type).send(encoding ? await encode(file, encoding) : file.body)
 }
 
-/**
- * Items of a header that are read. A header has room for thousands, and reading them would take 8
- * ms.
- */
+/** Items of a header that are read. A header has room for thousands, which would take 8 ms. */
 const ITEMS_MAX = 50
 
 function acceptedEncoding(header = ''): Encoding | undefined {

@@ -1,7 +1,4 @@
-/**
- * Ranges of a header that are read. A header has room for thousands, and reading them would take 8
- * ms.
- */
+/** Ranges of a header that are read. A header has room for thousands, which would take 8 ms. */
 const RANGES_MAX = 50
 
 /**

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../../errors.ts'
 
 /**
- * The token of `Authorization: Bearer …` (RFC 6750, 2.1; any number of blanks in between);
- * undefined without this header.
+ * The token of `Authorization: Bearer …` (RFC 6750, 2.1: at least one blank in between); undefined
+ * without this header.
  *
  * @throws GatewayError INVALID_TOKEN if the header has another scheme or form
  */

@@ -25,7 +25,7 @@ export function unitsOfBytes(bytes: number): number {
 
 /**
  * The number of requests as which a body counts before it arrives. If its length is unknown, the
- * largest length is assumed.
+ * largest length, `bytesMax`, is assumed.
  */
 export function unitsOfBody(headers: IncomingHttpHeaders, bytesMax: number): number {
   const length = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : bytesMax

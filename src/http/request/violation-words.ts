@@ -87,8 +87,8 @@ function unknownWords(violation: Violation): string {
   const what = isName(given) ? 'is not known' : 'has a member that is not known'
   if (meant !== undefined) return `${what}; did you mean ${meant}?`
   if (known.length === 0) return what
-  // For a call in a batch: people often put the endpoint's parameters beside the member
-  // `parameters`.
+  // For a call in a batch or by the tool `call_api`: callers often put the endpoint's parameters
+  // beside the member `parameters`.
   const under = known.includes('parameters') ? '; those of the endpoint stand under parameters' : ''
   return `${what}; the members are ${known.join(', ')}${under}`
 }

@@ -1,9 +1,7 @@
 import { GatewayError } from '../../errors.ts'
 import type { App } from './typed-app.ts'
 
-/**
- * Characters that make a text ill-formed: NUL and the two code points that are never characters.
- */
+/** NUL, and two code points that are never characters. `isWellFormed` finds lone surrogates. */
 const ILL_FORMED = /[\0\ufffe\uffff]/
 
 /** Whether a text may be stored and forwarded: it is well-formed Unicode without NUL. */

@@ -34,7 +34,7 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
  * connections stay. If the new files cannot be used, the log says so and the current certificate
  * stays.
  *
- * @returns stops the checks
+ * @returns a function that ends the checks
  */
 export function followCertificate(server: Server, files: CertificateFiles, log: Log): () => void {
   let seen = JSON.stringify(readCertificate(files))

@@ -4,7 +4,7 @@ import { type HeldConnection, Holding, type HoldingLedger, type Owner } from './
 /** The share of the memory limit that may be held for all clients together. */
 const PROCESS_SHARE = 1 / 4
 
-/** The share of that which may be held for one owner: a client address or an account. */
+/** The share of these bytes that may be held for one owner: a client address or an account. */
 const OWNER_SHARE = 1 / 8
 
 /**
@@ -175,8 +175,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * An owner's largest answer may exceed the limit if it is the only one, because otherwise nobody
-   * could ever fetch it.
+   * Closes connections of an owner above its limit. The owner's largest answer does not count,
+   * because otherwise nobody could ever fetch an answer above the limit.
    */
   #relieveOwner(owner: Owner): void {
     if (owner.bytes - largest(owner.holdings) <= this.#ownerBytesMax) return
@@ -185,7 +185,7 @@ export class HeldBytes implements HoldingLedger {
 
   /**
    * Closes connections that read nothing. If that is not enough, reduces the client that holds the
-   * most to half of its bytes, and repeats this.
+   * most, at most to half of its bytes, and repeats this.
    */
   #relieveProcess(): void {
     const bytesMax = this.#bytesMax * RELIEVED_SHARE
@@ -224,8 +224,8 @@ export function heldBytesMax(): number {
 }
 
 /**
- * The heap limit of V8, or half of the container's memory limit if that is less, in bytes. Buffers
- * are outside of the heap.
+ * The heap limit of V8, or half of the container's memory limit if that is less, in bytes. Only
+ * half, because buffers are outside of the heap.
  */
 function memoryLimit(): number {
   const container = process.constrainedMemory() || Number.POSITIVE_INFINITY

@@ -26,7 +26,7 @@ const UNUSED_MS_MAX = 500
  * Starts listening. If a redirect port is set, it also starts the plain listener, which only
  * redirects.
  *
- * @returns stops listening
+ * @returns a function that stops listening
  */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
   const closeUnused = followUnused(app.server)

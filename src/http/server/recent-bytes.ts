@@ -33,7 +33,7 @@ export class RecentBytes {
     this.#length += packet.length
   }
 
-  /** A request head ended in the newest packet, so earlier packets are dropped. */
+  /** A request head ended in the newest packet, so all bytes up to its end are dropped. */
   endHead(): void {
     const packet = this.#packets.at(-1) ?? Buffer.alloc(0)
     const end = packet.lastIndexOf(HEADER_END)

@@ -148,8 +148,8 @@ export function refuseConnection(cause: Error & ParseError, socket: Socket, base
   const isArriving = last !== undefined && !last.request.raw.complete
   const earlier = isArriving ? last.before : last?.reply.raw
   const isAwaited = earlier !== undefined && !earlier.writableFinished && !earlier.destroyed
-  // If a caller has ended its side in the middle of a request or after a complete request, it has
-  // left.
+  // A caller that ends its side while an earlier answer is awaited has left, like a caller that
+  // ends its side after a complete request.
   const hasLeft = cause.code === 'ECONNRESET' || (isAwaited && cause.code === 'HPE_INVALID_EOF_STATE')
   if (hasLeft) return void socket.destroy()
   const refuse = (): void => writeRefusal(cause, socket, { baseUrl, arriving: isArriving ? last : undefined })
@@ -213,8 +213,8 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
 }
 
 /**
- * Requires exactly one `Host` header (RFC 9112, 3.2). With two, a proxy before us and the gateway
- * could each use another host.
+ * Requires exactly one `Host` header (RFC 9112, 3.2), or at most one in HTTP/1.0. With two, a proxy
+ * before us and the gateway could each use another host.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

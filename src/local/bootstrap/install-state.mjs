@@ -89,8 +89,8 @@ export function isListComplete(root, wanted) {
 
 /**
  * The packages of the lock file that npm's own list lacks. Optional packages of other platforms may
- * be absent. Optional packages that package.json names for all platforms may not, although `npm ci
- * --omit=optional` leaves them out, and so does `npm ci` if it cannot fetch or build them.
+ * be absent. Optional packages that package.json names for all platforms may not, although
+ * `npm ci --omit=optional` leaves them out, and so does `npm ci` if it cannot fetch or build them.
  */
 export function missingPackages(root, wanted) {
   const listed = readJson(listFile(root))?.packages ?? {}

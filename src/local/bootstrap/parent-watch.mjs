@@ -19,7 +19,7 @@ export function onNpmGone(callback) {
   timer.unref()
 }
 
-/** The pid of the parent process, or of the grandparent if the parent is a shell. */
+/** The pid of the parent process. If the parent is a shell, the pid of its own parent too. */
 function npmAbove() {
   const stat = readStat(process.ppid)
   return stat !== undefined && SHELLS.includes(stat.name) ? `${process.ppid} ${stat.parent}` : String(process.ppid)

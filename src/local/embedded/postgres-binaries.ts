@@ -111,7 +111,7 @@ const privilegedAs = (account: Account) => (command: string, commandArgs: string
   commandArgs: [
     ...['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups'],
     ...['--securebits', '+no_setuid_fixup'],
-    // Only the right to read in closed directories. CAP_DAC_OVERRIDE would also allow to write
+    // Only the right to read in closed directories. With CAP_DAC_OVERRIDE Postgres could also write
     // every file of the machine.
     ...['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search', '--no-new-privs'],
     ...['--', command, ...commandArgs],

@@ -7,9 +7,9 @@ import { freePort } from './free-port.ts'
 import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './process-identity.ts'
 
 /**
- * Creates `<dataDir>/<name>` if it is missing. Other accounts may pass through the directories
- * above it, because root runs Postgres as another account. Secret files in them have their own
- * permissions.
+ * Creates `<dataDir>/<name>` if it is missing. If root does so, other accounts may pass through the
+ * directories that are created above it, because root runs Postgres as another account. Secret
+ * files in them have their own permissions.
  */
 export async function makePrivateDir(dataDir: string, name: string): Promise<string> {
   const dir = path.resolve(dataDir, name)

@@ -16,8 +16,9 @@ local function enter(index, max)
   if surplus <= 0 then return end
   for _, oldest in ipairs(redis.call('ZRANGE', index, 0, surplus - 1)) do
     redis.call('DEL', oldest)
-    -- The set of another client keeps the name until that client's next sign-in or until the set
-    -- expires. Until then the name counts against that client, although the sign-in is gone.
+    -- The set of another client keeps the name until a later sign-in of that client removes it, or
+    -- until the set expires. Until then the name counts against that client, although the sign-in
+    -- is gone.
     redis.call('ZREM', index, oldest)
     redis.call('ZREM', ALL, oldest)
   end
