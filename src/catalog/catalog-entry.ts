@@ -35,8 +35,8 @@ export function shownStatus<Status extends string>(api: Api, status: Status): St
 }
 
 /**
- * Whether the API answers live calls: it has the keys it needs, and the operator has neither paused
- * nor disabled it.
+ * Whether the API answers live calls, if necessary with a key of the caller. It answers none if it
+ * lacks the operator's key, or if operators have paused it or switched it off.
  */
 function answers(api: Api): boolean {
   return isCallable(api) && api.pausedMode === undefined

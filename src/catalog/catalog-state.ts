@@ -1,8 +1,8 @@
 import type { Api, Catalog } from './catalog.ts'
 
 /**
- * Caches a value that is made from the catalog. It is made again when operators change the catalog
- * or a document changes.
+ * Makes a value from the catalog at its first use, and keeps the value. It is made again after
+ * operators have changed the catalog, or a document has changed.
  */
 export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
   let written: { state: string; value: T } | undefined

@@ -99,7 +99,7 @@ export interface Api {
   caps: Caps
   /**
    * What the source asks of clients without a contact, and the caps that `CONTACT` would give.
-   * Undefined if the operator has set `CONTACT`, or if it would change nothing.
+   * Undefined if the operator has set `CONTACT` or a key, or if the source has no such rule.
    */
   lackedContact: { rule: string; caps: Caps } | undefined
   /** Address and caps for calls with a caller's own key. Each key has these caps. */

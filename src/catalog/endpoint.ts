@@ -8,9 +8,9 @@ export interface CallContext {
   /** Now, milliseconds since the epoch. */
   now: number
   /**
-   * The address of the caller, as trusted proxies report it. Only `complete` may use it, because it
-   * is not sent to workers. It is a function because few endpoints need it and reading the headers
-   * of proxies costs time.
+   * The address from which the call came; behind trusted proxies, the address that they report.
+   * Only `complete` may use it, because it is not sent to workers. It is a function because few
+   * endpoints need it and reading the headers of proxies costs time.
    */
   callerAddress?: () => string
 }

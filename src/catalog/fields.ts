@@ -134,7 +134,7 @@ export const field = {
   integer: nullableField(kinds.integer),
   flag: nullableField(kinds.flag),
 
-  /** The items of a list that are texts; other items are left out. */
+  /** The items of a list that are of the type that the field names; other items are left out. */
   texts: listField(kinds.text),
   numbers: listField(kinds.number),
   integers: listField(kinds.integer),

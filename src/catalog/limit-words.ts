@@ -38,7 +38,10 @@ function rateWords({ rates }: Caps): string {
   return each.join(', ')
 }
 
-/** For the operator: how a `CONTACT` would raise the caps; undefined if it would not. */
+/**
+ * For the operator: the rule of a source that asks for a `CONTACT` and, if a `CONTACT` would change
+ * the rates, both rates. Undefined if the source misses no contact.
+ */
 export function contactWords({ slug, caps, lackedContact }: Api): string | undefined {
   if (!lackedContact) return undefined
   const { rule } = lackedContact

@@ -2,7 +2,8 @@ import type { ParameterSchema } from './api-endpoint.ts'
 
 /** The JSON type of a parameter as the catalog lists it. */
 export function typeWord({ type, anyOf, enum: values }: ParameterSchema): string {
-  // The body of a request may have several types. Any other parameter without a type has an enum.
+  // The body of a request may have several types. Any other parameter without a type has a list of
+  // values.
   if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ')
   return type ?? ((values ?? anyOf?.every((option) => option.const !== undefined)) ? 'string' : 'any')
 }

@@ -27,7 +27,7 @@ export function words(text: string): string[] {
   return text.split(' ')
 }
 
-/** A recorded answer of the upstream, as the file of recordings has it. */
+/** A recorded answer of the upstream, and its mapped data, as the file of recordings has them. */
 export interface Recording {
   parameters: Record<string, unknown>
   /** When it was recorded, if the answer or the request depends on the day. */

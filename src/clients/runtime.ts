@@ -58,7 +58,7 @@ export class Transport {
    * data.
    *
    * @param path the API and its endpoint: `weather/current`
-   * @throws GatewayError if the call failed, after retries
+   * @throws GatewayError if the call failed, after the retries that its Retry-After allows
    */
   async call<T = unknown>(path: string, parameters: object = {}, options: CallOptions = {}): Promise<T> {
     return (await this.#data<T>(this.#callOf({ path, parameters, options }))).data
@@ -214,7 +214,7 @@ export class Transport {
   }
 }
 
-/** Statuses of failures that pass, sent by the gateway or a proxy; 0: no answer arrived. */
+/** Statuses with which proxies and balancers report failures that pass; 0: no answer arrived. */
 const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
 
 /**

@@ -8,9 +8,9 @@ export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPER
 export type SecretName = (typeof SECRET_NAMES)[number]
 
 /**
- * The secrets that a process of each kind needs. It gets no others, so that an attacker who takes
- * over the process does not get them. For example a worker reads what upstreams send; it cannot
- * make sessions or keys, nor act as an operator.
+ * The secrets that a process of each kind needs. The process runs without the others, so that an
+ * attacker who takes over the process does not get them. For example, a worker reads what upstreams
+ * send. It can make neither sessions nor keys, and cannot act as an operator.
  */
 export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   web: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],

@@ -67,8 +67,8 @@ export function searchDocs(places: readonly Place[], query: string): Place[] {
 const NAME_OF_PARTS = /[a-z\d]+(?:[-_.][a-z\d]+)+/gi
 
 /**
- * The multi-part names in a text, each as one word; headers also without their `X-`. A query with
- * the full name of a header or code then ranks higher than its single words.
+ * The multi-part names in a text, each as one word; headers also without their `X-`. The full name
+ * of a header or a code is then worth more than its parts.
  */
 function namesAsWords(text: string): string {
   const names = (text.match(NAME_OF_PARTS) ?? []).map((name) => name.replace(/[-_.]/g, ''))
@@ -82,7 +82,7 @@ function knownName(index: WordIndex, query: string): string {
   return parts.length > 1 && index.has(name) ? name : ''
 }
 
-/** An excerpt around the first word of the query, or the beginning of the text. */
+/** An excerpt where the text first has any word of the query, or else the beginning of the text. */
 export function excerptOf(text: string, query: string): string {
   const lower = text.toLowerCase()
   const found = queryWords(query).map((word) => lower.indexOf(word))

@@ -6,7 +6,7 @@ import { countOf, percent } from './words.js'
  */
 const COUNT_MIN = 3
 
-/** Least share of an API's calls that must fail before it counts as a problem. */
+/** Failures count as a problem if they are more than this share of an API's calls. */
 const SHARE_MIN = 0.05
 
 /** After so long without such a failure, a problem may be over, milliseconds. */
@@ -37,7 +37,7 @@ export interface Share {
   all: number
   /** When the last such call ended, milliseconds since the epoch; 0 if there was none. */
   lastAt: number
-  /** Whether they are at least `COUNT_MIN` calls and `SHARE_MIN` of all calls. */
+  /** Whether they are at least `COUNT_MIN` calls and more than `SHARE_MIN` of all calls. */
   isMany: boolean
 }
 
@@ -49,7 +49,7 @@ export function shareOf(codes: readonly string[], { recent }: Pick<UpstreamRow, 
   return { count, all, lastAt, isMany: isMany({ count, all }) }
 }
 
-/** Whether they are at least `COUNT_MIN` calls and `SHARE_MIN` of all calls. */
+/** Whether they are at least `COUNT_MIN` calls and more than `SHARE_MIN` of all calls. */
 export function isMany({ count, all }: Pick<Share, 'count' | 'all'>): boolean {
   return count >= COUNT_MIN && count / all > SHARE_MIN
 }

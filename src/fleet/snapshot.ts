@@ -96,7 +96,10 @@ export interface HealthRow {
   lastFailure: LastFailure | null
   /** When the last successful attempt ended; null if none is known. */
   lastOkAt: number | null
-  /** The fallback source that answers while the source is down; null if there is none. */
+  /**
+   * The fallback source that answers now, because the source is down or limits the gateway; null if
+   * the source itself answers, or if nothing does.
+   */
   answeredBy: string | null
   /** Time until the breaker's next half-open attempt; null while the breaker is closed. */
   halfOpenInMs: number | null

@@ -152,7 +152,8 @@ export class HealthCache {
   }
 
   /**
-   * Members that answers of an upstream lack, by endpoint and name; undefined if none are lacking.
+   * What is known about members that answers of an upstream have lacked, by endpoint and name;
+   * undefined as long as no answer has lacked a member.
    */
   membersOf(slug: string): KnownMembers | undefined {
     const text = this.#hashes.get(slug)?.members

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../catalog/json.ts'
 
 /**
- * Most messages of an array. They are answered at the same time, so the number is that of
- * unanswered requests on a connection.
+ * Most messages of an array. They are answered at the same time, so an array may have as many as a
+ * connection may have unanswered requests.
  */
 export const MESSAGES_MAX = 8
 
@@ -21,7 +21,7 @@ const refusal = (message: string) => ({ jsonrpc: '2.0', id: null, error: { code:
  * Answers each message of an array as if it had come in a request of its own. Notifications have no
  * answer. An array of notifications only has no answer either.
  *
- * @param answerOne answers a message in the form that its `Accept` header requires
+ * @param answerOne answers a message in the form that the given value of `Accept` allows
  */
 export async function answerArray(
   messages: unknown[],

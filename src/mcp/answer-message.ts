@@ -159,8 +159,8 @@ function wantsProgress(body: unknown): boolean {
 }
 
 /**
- * Refuses subscriptions and streams without a request: no list changes while a node runs, so there
- * is nothing to subscribe to.
+ * Refuses `subscriptions/listen`. The servers announce no changes of their lists, so there is
+ * nothing to subscribe to, and no stream to keep open.
  */
 function noSuchMethod(body: unknown): Response {
   const error = { code: ProtocolErrorCode.MethodNotFound, message: 'Method not found' }

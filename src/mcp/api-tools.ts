@@ -60,8 +60,8 @@ export interface EndpointTool {
 }
 
 /**
- * Members that the output schema of every tool has. Their meaning is in the members, the hint and
- * the note themselves.
+ * Members that the output schema of every tool has. The members of `truncated` are not declared,
+ * because the hint in it says what they mean.
  */
 const ABOUT = {
   ...Object(objectSchema(Type.Object(About)).properties),
@@ -131,7 +131,7 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
     _meta: DATA_META,
   }
   // The note comes before the data, because models read in order. If the data have a member of the
-  // same name, it would hide the note.
+  // same name, they are nested, because the member would hide the note.
   const form: ResultForm = (members, { truncated, ...about }) => ({
     ...about,
     ...(isFlat ? members : { data: members }),

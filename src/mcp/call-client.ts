@@ -26,8 +26,8 @@ export interface CallClient {
   /** If there is no answer after `waitSeconds`, the result is 202 and the call continues. */
   send: (path: string, parameters: Record<string, unknown>, waitSeconds?: number) => Promise<CallOutcome>
   /**
-   * For a route that answers in lines: calls back with the number of lines that have arrived,
-   * whenever it grows.
+   * For a route that answers in lines: calls back with the number of lines so far, each time more
+   * of the answer arrives. Other answers have no lines.
    */
   sendForLines: (
     path: string,

@@ -145,8 +145,8 @@ function textOf(structuredContent: object): CallToolResult['content'] {
 }
 
 /**
- * The link that says which source answered, if there are two. Other links, to the terms, are left
- * out.
+ * The header `Link`, if the API has two sources: the link with `via` says which source answered.
+ * Other APIs have only links to their terms, which are left out.
  */
 function sourceOf({ link }: Record<string, unknown>): Pick<AboutResult, 'link'> {
   return typeof link === 'string' && link.includes('rel="via"') ? { link } : {}

@@ -18,7 +18,7 @@ export interface Observer {
   tier: Tier
   /** Slugs of the APIs that the user allows the application to call; null: all. */
   allowedApis: readonly string[] | null
-  /** The caller's own provider keys by slug; empty for a key of a team. */
+  /** The provider keys that the caller's calls use, by slug; for a key of a team, the team's. */
   providerKeys: ReadonlyMap<string, Pick<ProviderKeyState, 'status'>>
 }
 

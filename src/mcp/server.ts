@@ -189,7 +189,7 @@ function invalidParams(words: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, words)
 }
 
-/** The icons. PNG comes too, because clients must support PNG and not all support SVG. */
+/** The icon as PNG only, because clients must support PNG, and not all support SVG. */
 function iconsOf(baseUrl: string) {
   return [{ src: `${baseUrl}/icon-64.png`, mimeType: 'image/png', sizes: ['64x64'] }]
 }

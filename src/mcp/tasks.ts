@@ -166,8 +166,8 @@ async function sendForecast(
   const callId = callIdOf(outcome)
   if (outcome.status !== 202 || callId === undefined) return outcome
   const seen = await client.look(callId)
-  // The look-up failed, but the call was accepted and continues. An error here would charge the
-  // call and lose its answer.
+  // If the look-up failed, the call was accepted all the same and continues. With an error as its
+  // end, the call would be charged and its answer lost.
   return isUnseen(seen) ? outcome : seen
 }
 

@@ -9,7 +9,7 @@ export interface Page {
   /** Path of the page, to mark its link in the navigation. */
   path: string
   main: Html
-  /** Whether sign-up is closed, so that the header does not offer it. */
+  /** Who may sign up. If sign-up is closed, the header does not offer it. */
   signup: SignupPolicy
   /** A message for every visitor; empty if there is none. */
   notice?: string

@@ -7,7 +7,7 @@ import { isOwnOrigin } from '../http/request/own-origin.ts'
  * The portal's log-in is stored in a cookie that scripts cannot read, so that an injected script
  * cannot steal it, and that survives a reload. The cookie counts only if a page of this origin sent
  * the request on purpose: such requests have a header that a page of another origin can send only
- * after a preflight, which the gateway never permits.
+ * after a preflight. No route that reads the cookie permits this header to another origin.
  */
 const REQUEST_HEADER = 'x-portal-request'
 

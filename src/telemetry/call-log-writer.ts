@@ -189,8 +189,8 @@ class RefusalWindow {
 const SHARES = { free: 0.5, charged: 1, failed: 1.2 }
 
 /**
- * How many rows the day may still take. Free calls (refused calls and test calls) use at most half
- * of a day's quota, so that they leave room for charged calls. Accounts are free too, so an
+ * Which rows the day still takes. Free calls (refused calls and test calls) get rows until half of
+ * a day's quota is used, so that they leave room for charged calls. Accounts are free too, so an
  * attacker could make many. Once the whole quota is used, only failures of admitted calls get rows.
  */
 class DayRoom {

@@ -97,7 +97,7 @@ export class EndedCalls {
   }
 
   /**
-   * @param isEndedByWorker whether its worker counts it when it ends, because it is asynchronous
+   * @param isEndedByWorker whether the call is asynchronous, so that its worker ends and counts it
    */
   add(call: EndedCall, { isEndedByWorker }: { isEndedByWorker: boolean }): void {
     this.#calls.push({ call, isEndedByWorker })

@@ -22,7 +22,7 @@ import type { Attributes, CallSpan, Tracing } from './tracing.ts'
 /** The route that matches every call. */
 const ROUTE = '/v1/call/{apiSlug}/{endpoint}'
 
-/** The part of a request from which its span is made. */
+/** The part of a request from which its span is made. The path comes from the catalog instead. */
 export interface TracedRequest {
   method?: string | undefined
   headers: IncomingHttpHeaders

@@ -69,7 +69,7 @@ export default upstream({
       },
       data: search,
       cache: { ...freshFor(600), staleIfErrorSeconds: lifetime.day },
-      // Our default, because the upstream's own default of 30 is long.
+      // `per_page` is always sent, because the upstream's own default is 30.
       request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page } }),
       // The upstream refuses a wrong syntax of q, and qualifiers that name nothing.
       rejects: [422],

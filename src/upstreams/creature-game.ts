@@ -44,8 +44,9 @@ const KIND_LAST = new RegExp(`-(${[...suffixByKind.keys()].join('|')})$`)
 const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+?)(-[xyz])?$/
 
 /**
- * Forms with longer names at the upstream. If a creature has several forms, its name means its
- * usual form. The names of Miraidon's forms keep the word "mode".
+ * Forms with longer names at the upstream. If a creature has several forms of one kind, such as
+ * `tauros-paldea`, the name means the usual form. The names of Miraidon's forms keep the word
+ * "mode".
  */
 const fullNameOf = new Map([
   ['darmanitan-galar', 'darmanitan-galar-standard'],

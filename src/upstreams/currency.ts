@@ -87,7 +87,7 @@ export default upstream({
   },
 })
 
-/** Null for what can be no rate: a caller divides by it. */
+/** Null for a value that is not a number above zero, because callers divide by rates. */
 function rateIn(value: unknown): number | null {
   const rate = number(value)
   return rate !== null && rate > 0 ? rate : null

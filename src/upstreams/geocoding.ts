@@ -120,8 +120,8 @@ export default upstream({
       data: nearest,
       cache: {
         ...cache,
-        // A 404 is stored too, because at one call a second nobody should ask twice about the open
-        // sea.
+        // "Not found" is stored too, because one call a second is too scarce to ask twice about the
+        // open sea.
         notFoundSeconds: lifetime.day,
         // Five decimals are about one metre.
         key: ({ lat, lon }) => ({ lat: lat.toFixed(5), lon: lon.toFixed(5) }),

@@ -114,8 +114,8 @@ async function request(app: FastifyInstance | undefined, address: string, init: 
 
 /**
  * Makes a call and waits for its line in the log.
- * @returns what the processes printed, in which all is that the first API node wrote before: each
- * process writes its lines in their order, and in batches
+ * @returns what the processes have printed. It includes everything that the first API node wrote
+ *   before the call, because each process writes its lines in order, although in batches
  */
 export async function outputUntilNow(gateway: Gateway): Promise<string> {
   const { test } = await signUp(gateway)

@@ -7,7 +7,7 @@ export interface CommandCount {
   wire: number
   /** These commands and the commands that scripts ran. */
   all: number
-  /** Sent commands by name; scripts by the names of their keys. */
+  /** Sent commands by name; scripts by the first three keys that they are given. */
   byName: Record<string, number>
 }
 

@@ -128,8 +128,8 @@ export function jsonMedia(document: OpenApiDocument, holder: Located): Located |
 }
 
 /**
- * Makes an object of an answer's body. A list becomes the member `items`, another value becomes a
- * member too, and an answer without a body becomes an empty object.
+ * Makes an object of an answer's body. A list becomes the member `items`, another value the member
+ * `value`, and an answer without a body becomes an empty object.
  */
 export function toData(body: unknown): Record<string, unknown> {
   if (body === undefined) return {}

@@ -174,7 +174,7 @@ function isPrivate(hostname: string): boolean {
   return !name.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home\.arpa)$/.test(name)
 }
 
-/** The request of an operation that has no parameters. */
+/** The request of an operation in a call without parameters. */
 function firstRequest(endpoint: Endpoint): UpstreamRequest {
   const [request] = [endpoint.request({}, { now: 0 })].flat()
   if (!request) throw new Error('an operation makes one request')

@@ -5,8 +5,8 @@
              ARGV[1]  time
              ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) ·
                       late (the end of one that was hanging: a failure, not in a row any more) ·
-                      endpoint-fail (the answer to a probe of one endpoint is a failure: of the
-                      score alone, because other endpoints may work) ·
+                      endpoint-fail (a probe of one endpoint got an answer that is a failure: it
+                      counts only for the score, because other endpoints may work) ·
                       none (it only releases its half-open slot)
              ARGV[3]  latencies of good attempts, ms, with commas between
              ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
@@ -113,7 +113,8 @@ local holdsSlot = token ~= '' and token == h.trialBy
 -- earlier versions read the same hash. @until 0.4.0
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe, hasNewCause = false, 0, false
--- A good attempt never worsens the status, because earlier failures were judged when they happened.
+-- A good attempt never makes an upstream Down, because earlier failures were judged when they
+-- happened.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
 -- Few callers may have caused the failures themselves, so the state is at worst Degraded until a
 -- probe fails too.
@@ -163,8 +164,8 @@ if result == 'ok' then
   -- Absent from hashes of the earlier version, which have only okAt. @until 0.4.0
   if not h.okAt then redis.call('HSET', key, 'firstOkAt', text(now)) end
 end
--- Records when the upstream was last tried. Failures that a caller may have caused do not count, so
--- they do not delay the next probe.
+-- Records when the upstream was last tried. Failures with undeclared parameters do not count,
+-- because their callers may have caused them. So these failures do not delay the next probe.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if to ~= from or hasNewCause then
   redis.call('HSET', key, 'since', text(now), 'cause', cause)

@@ -14,7 +14,7 @@ export async function api(path, options) {
   return (await ask(path, options)).data
 }
 
-/** Reads all pages of a listing and returns their items. Each page has them under `name`. */
+/** Reads a listing: the items of all its pages, under the names that they have in each page. */
 export async function apiAll(path) {
   const all = {}
   for (let next = path; next !== undefined; ) {

@@ -54,7 +54,7 @@ async function readPage(query) {
   return { calls: data.calls, next }
 }
 
-/** Names of keys and applications for the filter. Without them the filter is hidden. */
+/** Names of keys and applications for the filter. Without them the filter is left out. */
 async function readCallers() {
   try {
     const [{ keys }, { connections }] = await Promise.all([apiAll('/v1/keys'), api('/v1/connections')])

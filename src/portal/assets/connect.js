@@ -123,7 +123,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
   const { data } = await api('/v1/catalog')
   const writers = writingApis(data).filter((slug) => one === undefined || slug === one)
   const { tick, showFor, read: readTick } = writeTick()
-  /** Shows the names of the chosen APIs after each change of a choice. */
+  /** After each change of a choice, the checkbox names the chosen APIs for which it matters. */
   const showTick = (form) => {
     const chosen = new FormData(form)
     const isChosen = (slug) => chosen.get('scope') !== 'some' || chosen.getAll('api').includes(slug)

@@ -20,7 +20,7 @@ export const currentKey = () => current
 /**
  * Uses a key from now on.
  *
- * @param made whether the key was just made, so that the visitor must see it
+ * @param made whether the key was just made, so that the visitor sees it in full
  */
 export function useKey(key, made = false) {
   const isSame = key.trim() === current

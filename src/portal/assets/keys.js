@@ -173,7 +173,7 @@ function revokeButton(key, onRevoked) {
   })
 }
 
-/** The text includes the id, because keys may have the same label. */
+/** The label, and the beginning and the end of the key, because keys may have the same label. */
 const fullNameOf = (key) => [key.label, nameOf(key)].filter(Boolean).join(' ')
 
 const nameOf = ({ keyPrefix, lastFour }) => `${keyPrefix}…${lastFour ?? ''}`

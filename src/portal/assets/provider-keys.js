@@ -3,7 +3,8 @@ import { api } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 
 /**
- * The team whose provider keys the page shows, from its address; undefined: the visitor's own keys.
+ * The query that names the team whose provider keys the page shows, from the page's address; empty
+ * for the visitor's own keys.
  */
 const ownerQuery = () => {
   const teamId = new URLSearchParams(location.search).get('team')

@@ -110,8 +110,8 @@ function filledIn(form) {
 }
 
 /**
- * The filled-in values: a number as a number where the parameter is a number, a list as its items,
- * and a body as parsed JSON.
+ * The filled-in values: a text that is written like a number as a number, a list as its items, and
+ * a body as parsed JSON.
  */
 function parametersOf(form) {
   return Object.fromEntries(filledIn(form).map(([name, value]) => [name, valueIn(form.elements[name], value)]))

@@ -3,8 +3,8 @@ import { api } from './api.js'
 import { el, toast } from './dom.js'
 
 /**
- * What an account still has to do or wait for before it can make live calls; undefined for most
- * accounts.
+ * What an account still has to do or wait for before it can make live calls or be added to a team;
+ * undefined for most accounts.
  */
 export async function verificationNotice(view) {
   const { emailVerified, liveCallsNeed } = await api('/v1/auth/verification')
