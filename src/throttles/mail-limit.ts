@@ -14,7 +14,7 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
  * first limit refuses makes no attempt, so that it cannot use up the attempts and lead to a refusal
  * that speaks of the mail server.
  *
- * @returns gives the mail back; the attempt still counts
+ * @returns a function that gives the mail back; the attempt still counts
  * @throws GatewayError RATE_LIMIT_EXCEEDED
  */
 export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {
