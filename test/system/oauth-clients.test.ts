@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { freePort } from '../../src/local/embedded/free-port.ts'
-import { type Account, send, sql } from '../support/client.ts'
-import type { Gateway } from '../support/gateway.ts'
+import { type Account, type Answer, send, sql } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
 import {
   authorizeUrl,
   codeChallenge,
@@ -437,8 +437,17 @@ describe('a client that signs in', () => {
       })
       return body.result.structuredContent
     }
-    const inCatalog = (slug: string, token: string) =>
-      send(gateway, `/v1/catalog/${slug}`, { headers: { authorization: `Bearer ${token}` } })
+    /** The catalog leaves `now` out if Redis answers late, as it may on a busy machine. */
+    const inCatalog = async (slug: string, token: string): Promise<Answer> => {
+      const read = () => send(gateway, `/v1/catalog/${slug}`, { headers: { authorization: `Bearer ${token}` } })
+      let answer = await read()
+      await until(async () => {
+        if (answer.status !== 200 || answer.body.now !== undefined) return true
+        answer = await read()
+        return false
+      })
+      return answer
+    }
 
     const forTools = (await (await signIn(url, account.token, { app, decision })).tokens()).access_token
     const described = await ask('describe_api', { api: 'dog-images' }, forTools)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
-import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Account, send, sendPatiently, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 
@@ -17,7 +17,7 @@ describe('teams', () => {
   after(() => gateway.stop())
 
   const as = (account: Account, method: string, path: string, body?: object) =>
-    send(gateway, path, { method, token: account.token, ...(body ? { body } : {}) })
+    sendPatiently(gateway, path, { method, token: account.token, ...(body ? { body } : {}) })
   const call = async (key: string) => (await send(gateway, '/v1/call/trivia/questions', { key })).status
 
   async function makeTeam(): Promise<string> {
