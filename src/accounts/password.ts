@@ -36,7 +36,9 @@ let decoy: Promise<string> | undefined
  */
 const normalised = (password: string): string => password.replace(/\p{Zs}/gu, ' ').normalize('NFC')
 
-/** Whether a text may be a password: any 8 to 256 code points. */
+/**
+ * Whether a text may be a password: it has 8 to 256 code points, and no code point is forbidden.
+ */
 export function isAcceptablePassword(password: string): boolean {
   // In another normal form a code point has at most four code points, of two UTF-16 units each.
   const length = [...normalised(password.slice(0, 8 * CODE_POINTS_MAX + 1))].length

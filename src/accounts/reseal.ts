@@ -5,7 +5,7 @@ import type { Database } from '../db/schema.ts'
 import { artifactRecord, clientRecord, operatorKeyRecord, providerKeyRecord } from './sealed-records.ts'
 import { open, seal } from './secret-box.ts'
 
-/** Rows that one query reads. */
+/** Most rows that each query reads. */
 const BATCH_ROWS = 200
 
 type Row = Record<string, unknown>

@@ -44,8 +44,8 @@ export class PrincipalCache {
       ttl: RENEW_MS,
       ttlResolution: 0,
       perf: { now },
-      // A look-up that `forget` has overtaken still serves those who wait for it, but no later
-      // call.
+      // If `forget` is called during a look-up, the look-up still serves the calls that wait for
+      // it, but no later call.
       ignoreFetchAbort: true,
       fetchMethod: async (_key, known, { context: lookUp, options }) => {
         try {

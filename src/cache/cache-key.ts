@@ -43,7 +43,8 @@ export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): 
   if (!rule) return undefined
   const parameters = rule.key?.(call.parameters) ?? call.parameters
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-  // Calls of an account may use different provider keys: the account's own and those of its teams.
+  // Calls of an account may use different provider keys: the account's own keys and the keys of its
+  // teams.
   // Members of a team must not read answers that only the owner's key can get.
   const owner = (rule.perCaller ? call.accountId : '') + (call.providerKey?.bucket ?? '')
   // Another document of an own API may have another address, or read other data from the answer.

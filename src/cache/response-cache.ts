@@ -18,7 +18,7 @@ const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 /** Largest stored answer, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
 
-/** Most answers that one command reads or stores. */
+/** Most answers that a single command reads or stores. */
 const TOGETHER_MAX = 16
 
 /** A larger answer gets a command of its own, bytes, because Redis serves nobody else meanwhile. */
@@ -50,8 +50,8 @@ const INDEX_BYTES = 380
 
 /**
  * The part of a full partition that is evicted in addition to the room for the new answer, and the
- * fewest and the most answers that one search reads. The search is the most expensive part of an
- * eviction.
+ * fewest and the most answers that each search for old answers reads. The search is the most
+ * expensive part of an eviction.
  */
 const EVICTED_AHEAD = 1 / 128
 const EVICTED_MIN = 16

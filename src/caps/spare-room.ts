@@ -5,7 +5,7 @@ import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 /** How long the room in a reply is trusted, milliseconds. */
 const TRUSTED_MS = 1_000
 
-/** The part of the room that one API node uses, because other nodes know the same figure. */
+/** The part of the room that each API node uses, because other nodes know the same figure. */
 const USED_PART = 0.5
 
 const CAPS_MAX = 10_000

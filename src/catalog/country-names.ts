@@ -217,8 +217,8 @@ const SPACED_INITIALS = /(?<!\p{L})\p{L}\.(?:\s+\p{L}\.?(?!\p{L}))+/gu
 const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[(?:note )?(?:\d{1,3}|[a-z])\](?=$|\*)|(?<=.)\*+$)/giu
 
 /**
- * Moves the part after a comma to the front, where tables have moved it for sorting: "Gambia, The"
- * becomes The Gambia, "Yemen, Rep." becomes Rep. of Yemen. ISO 3166 writes the part in brackets:
+ * Moves the part after a comma to the front, because tables move this part behind the name for
+ * sorting: "Gambia, The" becomes The Gambia, "Yemen, Rep." becomes Rep. of Yemen. ISO 3166 writes the part in brackets:
  * "Moldova (the Republic of)".
  */
 function inSpokenOrder(name: string): string {

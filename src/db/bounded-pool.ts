@@ -1,10 +1,11 @@
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import pg from 'pg'
 import { PatientTimer } from '../async/patient-timer.ts'
-import { type ErrorCode, GatewayError } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { type Place, Places, PooledClient, startLimit, type WaitLimit } from './pool-waits.ts'
 import { PostgresAccess } from './postgres-access.ts'
+import { sqlState, thrownFor, unavailable } from './postgres-errors.ts'
 
 /** Longest run time of a statement on the server, milliseconds. */
 const STATEMENT_MS_MAX = 1_500
@@ -17,9 +18,6 @@ const IDLE_IN_TRANSACTION_MS_MAX = 5_000
  * database or the role.
  */
 const TOO_MANY_CONNECTIONS = '53300'
-
-/** SQLSTATE of a row that refers to a row that does not exist. */
-const FOREIGN_KEY_VIOLATION = '23503'
 
 /**
  * How long a pool uses only the connections that it has after Postgres refused another connection,
@@ -245,9 +243,8 @@ class BoundedClient implements PostgresPoolClient {
       const answer = values.length === 0 ? this.#client.query(statement) : this.#client.query(statement, [...values])
       return await Promise.race([answer, timedOut])
     } catch (cause) {
-      const state = sqlState(cause)
-      if (state === undefined) this.#isBroken = true
-      throw isUnavailable(cause) ? unavailable(cause) : (deletedMeanwhile(cause) ?? cause)
+      if (sqlState(cause) === undefined) this.#isBroken = true
+      throw thrownFor(cause)
     } finally {
       timer.end()
     }
@@ -260,46 +257,4 @@ class SilentPostgresError extends Error {
     super(`Postgres has not answered for ${Math.round(silentMs)} ms`)
     this.name = 'SilentPostgresError'
   }
-}
-
-/** The SQLSTATE of an error that the server sent; undefined for any other error. */
-export function sqlState(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined
-}
-
-/**
- * Whether Postgres could not answer. True for SQLSTATE classes 08, 53 and 57, 25006 (read-only),
- * deadlocks and serialisation failures, which pass by themselves, and for errors that the server
- * did not send, such as a broken or silent connection. False for our own mistakes.
- */
-function isUnavailable(error: unknown): boolean {
-  const state = sqlState(error)
-  if (state !== undefined) return /^(08|53|57)/.test(state) || ['25006', '40P01', '40001'].includes(state)
-  return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError)
-}
-
-/**
- * Foreign keys and the code to answer if the row to which they refer was deleted. The first match
- * counts.
- */
-const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
-  [/^team_members_user_id_fkey$/, 'USER_NOT_FOUND'],
-  [/_(user|owner|account)_id_fkey$/, 'INVALID_TOKEN'],
-  [/_team_id_fkey$/, 'TEAM_NOT_FOUND'],
-  [/_connection_id_fkey$/, 'CONNECTION_NOT_FOUND'],
-]
-
-/**
- * The refusal if a new row refers to something that was deleted after the request found it, for
- * example the account of the request. Undefined for every other error.
- */
-function deletedMeanwhile(cause: unknown): GatewayError | undefined {
-  if (sqlState(cause) !== FOREIGN_KEY_VIOLATION) return undefined
-  const { constraint = '' } = cause as pg.DatabaseError
-  const referred = REFERRED.find(([foreignKey]) => foreignKey.test(constraint))
-  return referred && new GatewayError(referred[1], { cause })
-}
-
-function unavailable(cause: unknown): GatewayError {
-  return new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 2_000, cause })
 }

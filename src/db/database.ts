@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import { BoundedPool } from './bounded-pool.ts'
 import type { Database } from './schema.ts'
 
-export { sqlState } from './bounded-pool.ts'
+export { sqlState } from './postgres-errors.ts'
 
 export type Db = Kysely<Database>
 

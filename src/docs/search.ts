@@ -82,7 +82,10 @@ function knownName(index: WordIndex, query: string): string {
   return parts.length > 1 && index.has(name) ? name : ''
 }
 
-/** An excerpt where the text first has any word of the query, or else the beginning of the text. */
+/**
+ * The part of a text around the first word that is in the query. If the text has no word of the
+ * query, the beginning of the text.
+ */
 export function excerptOf(text: string, query: string): string {
   const lower = text.toLowerCase()
   const found = queryWords(query).map((word) => lower.indexOf(word))

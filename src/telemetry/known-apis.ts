@@ -45,7 +45,7 @@ export class ApiLists {
   }
 
   /**
-   * Reads lists that this process has not read yet, and forgets lists that no process has any more.
+   * Reads the lists that this process has not read yet, and forgets the lists that no process uses now.
    *
    * @throws what Redis throws
    */

@@ -40,7 +40,7 @@ const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
 
 const KIND_LAST = new RegExp(`-(${[...suffixByKind.keys()].join('|')})$`)
 
-/** "Attack Forme Deoxys": any word before one of these words names a form. */
+/** In "Attack Forme Deoxys", the word before "Forme" names the form. */
 const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+?)(-[xyz])?$/
 
 /**

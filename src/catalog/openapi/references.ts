@@ -44,7 +44,7 @@ export class OpenApiDocument {
   }
 
   /**
-   * The value to which one reference leads; it may be a reference too.
+   * The value to which a reference leads. This value may be a reference too.
    * @throws Unreadable
    */
   follow({ value, path }: Located): Located {
