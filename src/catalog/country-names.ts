@@ -218,8 +218,8 @@ const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[(?:note )?(?:\d{1,3}|[a-z])\]
 
 /**
  * Moves the part after a comma to the front, because tables move this part behind the name for
- * sorting: "Gambia, The" becomes The Gambia, "Yemen, Rep." becomes Rep. of Yemen. ISO 3166 writes the part in brackets:
- * "Moldova (the Republic of)".
+ * sorting: "Gambia, The" becomes The Gambia, "Yemen, Rep." becomes Rep. of Yemen. ISO 3166 writes
+ * the part in brackets: "Moldova (the Republic of)".
  */
 function inSpokenOrder(name: string): string {
   const [, inBrackets = '', before = ''] = /^([^,()]+?)\s*\(([^,()]+ of(?: the)?)\)$/i.exec(name) ?? []

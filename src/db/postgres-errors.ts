@@ -10,8 +10,8 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * What callers get for an error of a statement: a refusal if Postgres could not answer, or if what a
- * row refers to was deleted meanwhile. Otherwise the error itself.
+ * What callers get for an error of a statement: a refusal if Postgres could not answer, or if the
+ * row to which a new row refers was deleted meanwhile. Otherwise the error itself.
  */
 export function thrownFor(cause: unknown): unknown {
   return isUnavailable(cause) ? unavailable(cause) : (deletedMeanwhile(cause) ?? cause)

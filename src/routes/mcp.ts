@@ -108,8 +108,8 @@ const ONE_API = {
 
 /**
  * The Model Context Protocol, Streamable HTTP without sessions, so each node can answer each
- * request. A tool's call goes through the proxy route of this process, with the caller's credential and
- * address.
+ * request. A tool's call goes through the proxy route of this process, with the caller's
+ * credential and address.
  */
 export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context

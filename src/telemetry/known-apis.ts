@@ -45,7 +45,8 @@ export class ApiLists {
   }
 
   /**
-   * Reads the lists that this process has not read yet, and forgets the lists that no process uses now.
+   * Reads the lists that this process has not read yet, and forgets the lists that no process uses
+   * now.
    *
    * @throws what Redis throws
    */
