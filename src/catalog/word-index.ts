@@ -130,7 +130,28 @@ export class WordIndex {
         else if (mayContinue && candidate.startsWith(word)) addWorths(found, entry, GUESS_PART)
       }
     }
-    return found.size > 0 ? found : typoWorths(words, word)
+    return found.size > 0 ? found : this.#typoWorths(word)
+  }
+
+  /**
+   * The worth of words that differ from a word by a typing error. The first and last letter must be
+   * the same, or swapped with the letter beside it, so `wether` finds `weather` but not `tether`,
+   * and France does not find franc.
+   */
+  #typoWorths(word: string): Map<number, number> {
+    const found = new Map<number, number>()
+    const errorsMax = word.length < 6 ? 0 : word.length < 8 ? 1 : 2
+    if (errorsMax === 0) return found
+    for (const swapped of withSwappedEnds(word)) {
+      const entry = this.#wordsLike(swapped).get(swapped)
+      if (entry) addWorths(found, heaviestOf(entry), GUESS_PART)
+    }
+    const letters = lettersOf(word)
+    for (const [candidate, entry] of this.#wordsLike(word)) {
+      if (candidate.at(-1) !== word.at(-1) || !mayBeWithin(errorsMax, letters, entry.letters)) continue
+      if (isWithin(errorsMax, word, candidate)) addWorths(found, heaviestOf(entry), GUESS_PART)
+    }
+    return found
   }
 }
 
@@ -141,30 +162,16 @@ function addWorths(found: Map<number, number>, entry: IndexedWord, part: number)
   }
 }
 
-/**
- * The worth of words that differ from a word by a typing error. The first and last letter must be
- * the same, so `wether` finds `weather` but not `tether`, and France does not find franc.
- *
- * @param words words with the same first letter
- */
-function typoWorths(words: ReadonlyMap<string, IndexedWord>, word: string): Map<number, number> {
-  const found = new Map<number, number>()
-  const errorsMax = word.length < 6 ? 0 : word.length < 8 ? 1 : 2
-  if (errorsMax === 0) return found
-  const letters = lettersOf(word)
-  for (const [candidate, entry] of words) {
-    if (candidate.at(-1) !== word.at(-1) || !mayBeWithin(errorsMax, letters, entry.letters)) continue
-    if (isWithin(errorsMax, word, candidate)) addWorths(found, heaviestOf(entry), GUESS_PART)
-  }
-  return found
-}
-
 /** The words of a query that count, without plural endings. */
 export function queryWords(query: string): string[] {
   return [...new Set(wordsOf(query.slice(0, QUERY_LENGTH_MAX)))]
     .filter((word) => !EMPTY_WORDS.has(word))
     .slice(0, WORDS_MAX)
 }
+
+/** A word with its first two letters swapped, and with its last two letters swapped. */
+const withSwappedEnds = (word: string): string[] =>
+  [word.replace(/^(.)(.)/u, '$2$1'), word.replace(/(.)(.)$/u, '$2$1')].map(singular)
 
 /** A word only in the items where it is worth enough to be found in spite of a typing error. */
 const heaviestOf = ({ letters, worths }: IndexedWord): IndexedWord => ({
@@ -191,7 +198,8 @@ function wordsOf(text: string): string[] {
       .replace(/[’']s\b/g, '')
       .replace(/(?<![\p{L}\p{N}])(\p{L})\s{0,2}&\s{0,2}(?=\p{L}(?!\p{L}))/gu, '$1')
       .match(/[\p{L}\p{N}]+/gu) ?? []
-  return words.map((word) =>
-    word.length > 3 && !SINGULAR.has(word) ? word.replace(/ies$/, 'y').replace(/([^s])s$/, '$1') : word,
-  )
+  return words.map(singular)
 }
+
+const singular = (word: string): string =>
+  word.length > 3 && !SINGULAR.has(word) ? word.replace(/ies$/, 'y').replace(/([^s])s$/, '$1') : word

@@ -118,6 +118,8 @@ describe('the search of the documentation', () => {
 
   it('the search of the documentation finds a word with a typing error, and nothing for words that say nothing', () => {
     assert.equal(first('quikstart'), '/docs/guides/quickstart')
+    for (const query of ['rotaet key', 'ortate key', 'rtoate key'])
+      assert.equal(first(query), '/docs/guides/keys#rotate-a-key', query)
     for (const query of ['', '   ', 'how do I', '?!', '\u0000', 'zzzzqqqq']) {
       assert.deepEqual(searchDocs(places, query), [], query)
     }
