@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import { Mailer } from './accounts/mailer.ts'
+import { KnownFromReplies } from './admission/known-from-replies.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
 import { SingleFlight } from './async/single-flight.ts'
-import { KnownAnswers } from './cache/known-answers.ts'
 import { ResponseCache } from './cache/response-cache.ts'
-import { SpareRoom } from './caps/spare-room.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import { sourcesOf } from './catalog/fallback.ts'
@@ -58,9 +57,7 @@ export interface Context {
   /** Set if the operator has a mail server. */
   mailer: Mailer | undefined
   cache: ResponseCache
-  /** Stored answers that this node knows to exist. */
-  knownAnswers: KnownAnswers
-  spareRoom: SpareRoom
+  known: KnownFromReplies
   caps: UpstreamCaps
   lanes: LaneDirectory
   queues: CallQueues
@@ -144,8 +141,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     accountRequests: new AccountRequests(config.throttles.accountRequestsPerSecond),
     mailer,
     cache: new ResponseCache(cacheRedis, log),
-    knownAnswers: new KnownAnswers(),
-    spareRoom: new SpareRoom(),
+    known: new KnownFromReplies(),
     caps: new UpstreamCaps({ redis, db, catalog }),
     lanes,
     queues: new CallQueues(redis, log, lanes.laneOf),

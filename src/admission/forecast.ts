@@ -1,9 +1,7 @@
 import { type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
-import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import { refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
-import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
@@ -16,12 +14,12 @@ import { UNPROVEN_BUCKET, type WaitQueueEntry, waitQueueEntry } from '../queue/w
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
+import type { KnownFromReplies } from './known-from-replies.ts'
 
 export interface ForecastDeps {
   caps: Pick<UpstreamCaps, 'of'>
   cache: ResponseCache
-  knownAnswers: KnownAnswers
-  spareRoom: SpareRoom
+  known: KnownFromReplies
   queues: CallQueues
   health: HealthCache
   redis: RedisConnection
@@ -74,16 +72,16 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, answerKey, waitEntry }
   // An asynchronous call always joins the queue. A refusal by its worker would come after its
   // caller got the 202.
-  if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
+  if (answerKey !== undefined && !job.isAsync && deps.known.hasAnswer(answerKey)) return withoutTicket
   // The state of the breaker that this node knows, without a round trip. The worker checks it
   // again.
   // Undefined: the breaker allows requests. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   // Spare room is only for a call that may be sent now and may run twice.
   const mayUseSpareRoom = breakerWaitMs === undefined && !job.isAsync && !mustNotRepeat && api.pausedMode === undefined
-  const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
+  const giveSpareRoomBack = mayUseSpareRoom ? deps.known.takeRoom(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
-    if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
+    if (answerKey !== undefined) deps.known.expectAnswer(answerKey)
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const joinedOrRefused = breakerWaitMs
@@ -109,7 +107,7 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const { tag, etaMs, kind } = joinedOrRefused
   // No other call counts on the answer of a call that must wait for its permit, because it may come
   // much later.
-  if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
+  if (answerKey !== undefined && etaMs === 0) deps.known.expectAnswer(answerKey)
   if (kind === 'follower') return { ...withoutTicket, etaMs }
   return { ...withoutTicket, etaMs, ofJob: { ticket: { tag, ...(kind === 'ahead' && { isAhead: true }) } } }
 }

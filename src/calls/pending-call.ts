@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admit.ts'
+import type { KnownFromReplies } from '../admission/known-from-replies.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
-import type { KnownAnswers } from '../cache/known-answers.ts'
-import type { SpareRoom } from '../caps/spare-room.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/request/caller-socket.ts'
 import { noteExpectedEnd } from '../limits/end-calls.ts'
@@ -20,8 +19,7 @@ import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, wi
 
 export interface PendingDeps extends WithdrawDeps {
   replies: Pick<ReplyInbox, 'awaitReply'>
-  knownAnswers: Pick<KnownAnswers, 'learn'>
-  spareRoom: Pick<SpareRoom, 'learn'>
+  known: Pick<KnownFromReplies, 'learn'>
   health: { usualMs: (slug: string) => number | undefined }
   telemetry: Pick<Telemetry, 'tracing'>
   log: Log
@@ -100,8 +98,7 @@ export async function runPendingCall(
     if (!isAwaited) return { kind: 'accepted' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
-    deps.knownAnswers.learn(answerKey, head)
-    deps.spareRoom.learn(job, head)
+    deps.known.learn(job, answerKey, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
     if (job.isAsync && jobId !== undefined) return { kind: 'accepted' }

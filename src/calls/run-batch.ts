@@ -14,13 +14,9 @@ import type { TracedRequest } from '../telemetry/spans.ts'
 import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
 import { DEADLINE_GRACE_MS, type FinalResult, type PendingDeps, runPendingCall } from './pending-call.ts'
 
-export interface BatchDeps
-  extends Omit<ForecastDeps, 'health' | 'knownAnswers' | 'spareRoom'>,
-    NodeEndDeps,
-    PendingDeps {
+export interface BatchDeps extends Omit<ForecastDeps, 'health' | 'known'>, NodeEndDeps, PendingDeps {
   health: ForecastDeps['health']
-  knownAnswers: ForecastDeps['knownAnswers']
-  spareRoom: ForecastDeps['spareRoom']
+  known: ForecastDeps['known']
   telemetry: NodeEndDeps['telemetry']
 }
 

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
-import { KnownAnswers } from '../../src/cache/known-answers.ts'
+import { KnownFromReplies } from '../../src/admission/known-from-replies.ts'
 import { completeCall } from '../../src/calls/end-async-call.ts'
 import { awaitCall } from '../../src/calls/pending-call.ts'
 import { awaitReach } from '../../src/calls/withdraw-call.ts'
-import { SpareRoom } from '../../src/caps/spare-room.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -58,8 +57,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     log,
     config,
     caps,
-    knownAnswers: new KnownAnswers(),
-    spareRoom: new SpareRoom(),
+    known: new KnownFromReplies(),
     health: { usualMs: () => undefined },
     telemetry: { tracing: undefined },
   }
