@@ -104,7 +104,7 @@ await runProcess('probe', async () => {
     encryption: config.secrets.encryption,
     log,
     scheduled: new Map(),
-    undrained: new Set(catalog.keys()),
+    undrained: new Set(sourceNames(catalog)),
   }
   const timers = await startWork(deps)
   process.send?.({ ready: true })
@@ -157,13 +157,15 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
     setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
     setInterval(endLate, OVERDUE_LOOK_MS),
     setInterval(() => {
-      for (const slug of catalog.keys()) deps.undrained.add(slug)
+      for (const slug of sourceNames(catalog)) deps.undrained.add(slug)
       orLog(schedule.repair())
       sealAnew()
     }, REPAIR_EVERY_MS),
     setInterval(() => void clean(deps), CLEAN_EVERY_MS),
   ]
 }
+
+const sourceNames = (catalog: Catalog): string[] => sourcesOf(catalog).map(({ slug }) => slug)
 
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {

@@ -26,33 +26,28 @@ export async function insertHealthChanges(db: Db, changes: HealthChange[]): Prom
     .execute()
 }
 
-/** An upstream's changes since a time, newest first; at most `limit`. */
+/**
+ * An upstream's changes since a time, newest first; at most `limit`. If there was none since then,
+ * its last change.
+ */
 export function listHealthChanges(
   db: Db,
   slug: string,
   { since, limit }: { since: Date; limit: number },
 ): Promise<HealthChange[]> {
+  const last = db
+    .selectFrom('health_changes')
+    .select(({ fn }) => fn.max('at').as('at'))
+    .where('slug', '=', slug)
   return db
     .selectFrom('health_changes')
     .selectAll()
     .where('slug', '=', slug)
-    .where('at', '>=', since)
+    .where('at', '>=', sql<Date>`least(${since}, (${last}))`)
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)
     .execute()
-}
-
-/** The last change of an upstream. */
-export function findLastHealthChange(db: Db, slug: string): Promise<HealthChange | undefined> {
-  return db
-    .selectFrom('health_changes')
-    .selectAll()
-    .where('slug', '=', slug)
-    .orderBy('at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
 }
 
 /** The newest changes of all upstreams. */

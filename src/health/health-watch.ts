@@ -126,13 +126,17 @@ export class HealthCache {
 
   /**
    * Health of an API as its callers find it. If its source is down or limits the gateway, and a
-   * fallback source is not down, this is the health with the fallback.
+   * fallback source is not down, this is the health with the fallback. The API is Down since the
+   * later of the two went down.
    */
   of(slug: string): HealthView {
     const view = this.ofUpstream(slug)
     if (view.status !== 'Down' && view.limitedUntil === undefined) return view
     const fallback = this.#fallbacks.get(slug)
-    return fallback === undefined || this.ofUpstream(fallback).status === 'Down' ? view : servedByFallback(view)
+    if (fallback === undefined) return view
+    const other = this.ofUpstream(fallback)
+    if (other.status !== 'Down') return servedByFallback(view)
+    return view.status === 'Down' ? { ...view, since: Math.max(view.since ?? 0, other.since ?? 0) } : view
   }
 
   /** Health of one upstream, regardless of fallback sources. */

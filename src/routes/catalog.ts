@@ -15,10 +15,11 @@ import { rankApis } from '../catalog/search.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
-import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
+import { type HealthChange, listHealthChanges } from '../db/health-changes.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
+import { seenChanges } from '../health/seen-changes.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
 import { PRIVATE_ANSWER } from '../http/answer/call-answer.ts'
 import { openToAnyOrigin } from '../http/request/any-origin.ts'
@@ -173,10 +174,10 @@ async function narrowedApis(callers: RequestCallers, request: FastifyRequest): P
 }
 
 async function readDetail({ caps, config, strangersDb, health }: Context, api: Api): Promise<ApiDetail> {
-  const [history, last] = await Promise.all([
-    listHealthChanges(strangersDb, api.slug, { since: new Date(Date.now() - DAY_MS), limit: HISTORY_MAX }),
-    findLastHealthChange(strangersDb, api.slug),
-  ])
+  const since = new Date(Date.now() - DAY_MS)
+  const changesOf = ({ slug }: Api) => listHealthChanges(strangersDb, slug, { since, limit: HISTORY_MAX })
+  const [own, fallback] = await Promise.all([changesOf(api), api.fallback && changesOf(api.fallback)])
+  const changes = fallback ? seenChanges(own, fallback) : own
   const view = health.of(api.slug)
   // The other facts are worth showing without it.
   const cap = await caps
@@ -185,7 +186,7 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
     .catch(() => undefined)
   return {
     ...toEntry(api, view.score),
-    health: toHealth(api, view, { history, last }),
+    health: toHealth(api, view, { history: changes.filter(({ at }) => at >= since), last: changes[0] }),
     limits: toCapState(api.caps, cap),
     terms: termsAnswer(api),
     fallback: api.fallback

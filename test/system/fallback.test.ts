@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
-import { type Account, send } from '../support/client.ts'
+import { type Account, send, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { modernMessage } from '../support/mcp-client.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -169,8 +169,36 @@ describe('a fallback source', () => {
       await define(`down${Math.random()}`)
       return (await detail()).health.status === 'Down'
     })
+    const since = ['dictionary', 'dictionary.fallback'].map((slug) => redis.hget(upstreamKeys.health(slug), 'since'))
+    const latest = Math.max(...(await Promise.all(since)).map(Number))
+    assert.equal((await detail()).health.since, new Date(latest).toISOString())
     assert.equal((await define('downword')).status, 502)
     assert.equal((await detail()).fallback.answering, false)
+  })
+
+  it('the history of an API with a fallback source has the states that its callers saw', async () => {
+    const changes: [slug: string, minutesAgo: number, from: string, to: string][] = [
+      ['dictionary', 2_000, 'Healthy', 'Degraded'],
+      ['dictionary', 50, 'Degraded', 'Down'],
+      ['dictionary.fallback', 40, 'Degraded', 'Down'],
+      ['dictionary.fallback', 30, 'Down', 'Degraded'],
+      ['dictionary', 20, 'Down', 'Degraded'],
+      ['dictionary.fallback', 10, 'Degraded', 'Down'],
+    ]
+    for (const [slug, minutesAgo, from, to] of changes)
+      await sql(
+        gateway,
+        `insert into health_changes values ($1, $2::int::text, now() - make_interval(mins => $2), $3, $4, 'score', '{"score": 50}')`,
+        [slug, minutesAgo, from, to],
+      )
+    // Details of an API are cached for a second.
+    await until(async () => (await detail()).health.lastChange !== null)
+    const { history, lastChange } = (await detail()).health
+    assert.deepEqual(
+      history.map(({ from, to }: { from: string; to: string }) => `${from} to ${to}`),
+      ['Down to Degraded', 'Degraded to Down'],
+    )
+    assert.deepEqual(lastChange, history[0])
   })
 
   it('a fallback source answers within the deadline of the call when the first one hangs', async () => {
