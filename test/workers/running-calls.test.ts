@@ -1,30 +1,56 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CALLER_LEFT } from '../../workers/errors/abort-reasons.ts'
+import { CALLER_LEFT, DEADLINE_PASSED } from '../../workers/errors/abort-reasons.ts'
 import { RunningCalls } from '../../workers/jobs/running-calls.ts'
+
+const options = () => ({ forMs: 1_000, cancelled: new AbortController().signal })
 
 describe('the calls that run in a worker', () => {
   it('the calls that run in a worker are cancelled one by one', () => {
     const running = new RunningCalls()
-    const ended: string[] = []
-    running.onCancel('a', () => ended.push('a'))
-    const unfollow = running.onCancel('b', () => ended.push('b'))
+    const [a, b] = [running.begin('a', options()), running.begin('b', options())]
     running.cancel('a')
-    assert.deepEqual(ended, ['a'])
-    unfollow()
+    assert.equal(a.signal.reason, CALLER_LEFT)
+    b.end()
     running.cancel('b')
-    assert.deepEqual(ended, ['a'])
+    assert.equal(b.signal.aborted, false)
     assert.equal(running.calls, 1)
+    a.end()
+    assert.equal(running.calls, 0)
+  })
+
+  it('a run ends when its job is cancelled, and at its deadline, but not after it has ended', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const running = new RunningCalls()
+    const job = new AbortController()
+    const begin = (id: string) => running.begin(id, { forMs: 1_000, cancelled: job.signal })
+    const [first, second] = [begin('first'), begin('second')]
+    job.abort('lock lost')
+    first.end()
+    assert.equal(first.signal.reason, 'lock lost')
+    assert.equal(begin('late').signal.reason, 'lock lost')
+    const [over, ended] = [running.begin('over', options()), running.begin('ended', options())]
+    ended.end()
+    t.mock.timers.tick(1_000)
+    assert.deepEqual([over.signal.reason, ended.signal.aborted], [DEADLINE_PASSED, false])
+    second.end()
+  })
+
+  it('the end of a first run leaves the second run of the same call, which can be cancelled', () => {
+    const running = new RunningCalls()
+    const [first, second] = [running.begin('a', options()), running.begin('a', options())]
+    first.end()
+    running.cancel('a')
+    assert.equal(second.signal.reason, CALLER_LEFT)
+    second.end()
   })
 
   it('the calls that run in a worker are cancelled as they begin when the cancel came before their job', () => {
     const running = new RunningCalls()
     running.cancel('late')
-    let reason: unknown
-    running.onCancel('late', (why) => {
-      reason = why
-    })
-    assert.equal(reason, CALLER_LEFT)
+    const { signal, end } = running.begin('late', options())
+    assert.equal(signal.reason, CALLER_LEFT)
+    end()
   })
 
   it('the calls that run in a worker are counted with the jobs that hold them', async () => {

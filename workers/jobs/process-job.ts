@@ -11,7 +11,7 @@ import {
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
-import { DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
+import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
 import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
 import type { CallOutcome } from './cached-call.ts'
@@ -92,15 +92,15 @@ export async function processCall(
   { call, isSecondRun }: QueuedCall,
   cancelled: AbortSignal,
 ): Promise<CallOutcome> {
-  const { clock } = deps
+  const { clock, running } = deps
   const times: CallTimes = {
     queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
     permitMs: 0,
     upstreamMs: 0,
     attempts: 0,
   }
-  const { signal, dispose } = endSignal(deps, call, cancelled)
   const remainingMs = (): number => call.deadline - clock.now()
+  const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled })
   try {
     const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
@@ -115,7 +115,7 @@ export async function processCall(
       )
     return result
   } finally {
-    dispose()
+    end()
   }
 }
 
@@ -133,31 +133,6 @@ async function processTraced(deps: WorkerDeps, queued: QueuedCall, cancelled: Ab
   } catch (error) {
     span?.end('INTERNAL_ERROR')
     throw error
-  }
-}
-
-/**
- * Ends a run at its deadline, if its lock is lost, or if its caller leaves. One controller and one
- * timer: AbortSignal.timeout() and any() cost several times as much on every call.
- */
-function endSignal(
-  { clock, running }: WorkerDeps,
-  { id, deadline }: CallJob,
-  cancelled: AbortSignal,
-): { signal: AbortSignal; dispose: () => void } {
-  const end = new AbortController()
-  const onCancelled = (): void => end.abort(cancelled.reason)
-  const timer = setTimeout(() => end.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(deadline - clock.now())))
-  cancelled.addEventListener('abort', onCancelled, { once: true })
-  if (cancelled.aborted) onCancelled()
-  const unfollow = running.onCancel(id, (reason) => end.abort(reason))
-  return {
-    signal: end.signal,
-    dispose: () => {
-      clearTimeout(timer)
-      cancelled.removeEventListener('abort', onCancelled)
-      unfollow()
-    },
   }
 }
 

@@ -104,13 +104,11 @@ export class QueueWorker extends Worker {
     const token = `${this.id}:${this.#tokens}`
     const [data, id, , dueAt] = await this.backend.moveToActive(token, this.opts.name)
     const job = await this.nextJobFromJobData(data, id, token)
-    if (job) this.#start(job, token)
-    else this.#dueAt = dueAt ?? 0
-    return job
-  }
-
-  #start(first: Job, token: string): void {
-    const run = this.#run(first, token)
+    if (!job) {
+      this.#dueAt = dueAt ?? 0
+      return undefined
+    }
+    const run = this.#run(job, token)
       .catch((error) => {
         this.emit('error', error)
       })
@@ -119,6 +117,7 @@ export class QueueWorker extends Worker {
         this.#onRoom()
       })
     this.#runs.add(run)
+    return job
   }
 
   /** If the worker is full, it takes the next job in the step that ends the previous job. */
