@@ -50,7 +50,7 @@ export async function checkPath(
   )
   if (!isFolder) return await checkDocument(path, overlay)
   if (overlay !== undefined)
-    throw new UsageError('--overlay belongs to one document, and this is a folder of documents.')
+    throw new UsageError('--overlay needs a single document, and this is a folder of documents.')
   return await checkFolder(path)
 }
 
@@ -62,7 +62,7 @@ async function checkFolder(folder: string): Promise<{ answer: CheckFolderAnswer;
   const ok = wrong === 0 && strays.length === 0
   const counts = [
     ...(wrong > 0 ? [`${wrong} of ${documents.length} documents have errors`] : []),
-    ...(strays.length === 1 ? ['an overlay has no document'] : []),
+    ...(strays.length === 1 ? ['1 overlay has no document'] : []),
     ...(strays.length > 1 ? [`${strays.length} overlays have no document`] : []),
   ]
   const lines = [
@@ -73,7 +73,7 @@ async function checkFolder(folder: string): Promise<{ answer: CheckFolderAnswer;
     ...strays.map(findingLine),
     ok
       ? `${documents.length === 1 ? '1 document' : `${documents.length} documents`} can be served.`
-      : `No process starts with this folder: ${counts.join(', and ')}.`,
+      : `No process starts with this folder, because ${counts.join(' and ')}.`,
   ]
   return { answer: { ok, documents: answers, errors: strays }, text: lines.join('\n') }
 }
@@ -149,7 +149,7 @@ function findingsText({ errors, leftOut }: CheckAnswer): string[] {
     findings.length === 0 ? [] : ['', title, ...findings.map((finding) => `  ${findingLine(finding)}`)]
   return [
     ...part('Left out:', leftOut),
-    ...part('Errors, with which no process starts:', errors),
+    ...part('Errors. No process starts with this document:', errors),
     '',
     errors.length === 0
       ? 'The document can be served.'

@@ -57,12 +57,16 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
       : undefined
   const isEmpty = successes.length > 0 && media === undefined
   const [redirect] = success ? [] : responses.filter(([status]) => /^3(\d\d|XX)$/i.test(status))
-  if (redirect) throw new NotOffered(redirect[1].path, 'its answers are redirects, and the gateway follows none')
+  if (redirect)
+    throw new NotOffered(
+      redirect[1].path,
+      'its answers are redirects, and the gateway does not follow redirects of API calls',
+    )
   const types = success ? Object.keys(Object(document.member(success, 'content').value)) : []
   if (isEmpty && types.length > 0 && success) {
     throw new NotOffered(
       success.path,
-      `its answer is ${types.join(', ').slice(0, 100)}, and the gateway answers JSON alone`,
+      `the media type of its answer is ${types.join(', ').slice(0, 100)}, and the gateway passes on only JSON`,
     )
   }
   const named = successes.map(([status]) => Number(status)).filter((status) => Number.isInteger(status))
@@ -97,7 +101,7 @@ function answerExample(document: OpenApiDocument, media: Located | undefined, sc
     if (!Check(schema, value)) {
       document.findings.leaveOut(
         media.path,
-        'The example of the answer does not fit its schema; test calls are answered with it all the same.',
+        'The example of the answer does not match its schema. The gateway answers test calls with it nevertheless.',
       )
     }
     return { response: value, origin: 'document' }

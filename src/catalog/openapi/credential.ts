@@ -56,14 +56,17 @@ export function needsKey(document: OpenApiDocument, operation: Located, scheme: 
     const together = requirements.find(({ length }) => length > 1)
     if (together && requirements.length === 1) {
       const pair = together.join(' and ').slice(0, 200)
-      throw new NotOffered([...operation.path], `its security needs ${pair} together, and the gateway sends one key`)
+      throw new NotOffered(
+        [...operation.path],
+        `its security needs ${pair} together, and the gateway sends only one key`,
+      )
     }
     const names = [...new Set(requirements.flat())]
     const words = names.map((name) => {
       const credential = credentialOf(schemeOf(document, name))
       return typeof credential === 'string'
         ? `${name} ${credential}`
-        : `${name} is not the scheme that the gateway calls this API with`
+        : `the gateway calls this API with another scheme than ${name}`
     })
     throw new NotOffered([...operation.path], `its security cannot be met: ${words.join('; ').slice(0, 300)}`)
   }
@@ -91,10 +94,12 @@ function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
     const lower = name.toLowerCase()
     const isSendable = /^[\w.$!#%&'*+^`|~-]{1,64}$/.test(name) && !isOwnHeader(lower)
     if (place === 'header')
-      return isSendable ? { in: place, name: lower } : 'has a name that no header of a key may have'
-    return /^[\w.$!*~[\]-]{1,64}$/.test(name) ? { in: place, name } : 'has a name that cannot be sent'
+      return isSendable ? { in: place, name: lower } : 'sends its key in a header that the gateway may not set'
+    return /^[\w.$!*~[\]-]{1,64}$/.test(name)
+      ? { in: place, name }
+      : 'sends its key in a query parameter whose name has characters that are not allowed'
   }
-  if (type === 'apiKey') return 'needs a cookie'
+  if (type === 'apiKey') return 'needs a cookie, which the gateway does not send'
   if (type === 'http' && String(kind).toLowerCase() === 'bearer') {
     return { in: 'header', name: 'authorization', format: (key) => `Bearer ${key}` }
   }
@@ -102,7 +107,7 @@ function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
     // The key is `user:password` (RFC 7617).
     return { in: 'header', name: 'authorization', format: (key) => `Basic ${Buffer.from(key).toString('base64')}` }
   }
-  if (scheme === undefined) return 'is not among components.securitySchemes'
+  if (scheme === undefined) return 'is not in components.securitySchemes'
   const kinds: Record<string, string> = {
     oauth2: 'OAuth 2.0',
     openIdConnect: 'OpenID Connect',

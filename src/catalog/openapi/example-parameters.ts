@@ -21,7 +21,7 @@ export function exampleParameters(
   const stated = statedExample(document, body.media)
   if (stated && Check(body.schema, stated.value)) return { ...values, [BODY]: stated.value }
   if (stated) {
-    document.findings.leaveOut(body.media.path, 'The example of the body is left out: it does not fit its schema.')
+    document.findings.leaveOut(body.media.path, 'The example of the body is left out: it does not match its schema.')
   }
   return { ...values, [BODY]: madeValue(body.schema) }
 }

@@ -25,13 +25,16 @@ export function findOperations(document: OpenApiDocument): FoundOperation[] {
   const { findings } = document
   const paths = document.member({ value: document.root, path: [] }, 'paths')
   if (!isObject(paths.value)) {
-    findings.error(['paths'], 'The document must have an object paths: webhooks and callbacks are no calls.')
+    findings.error(
+      ['paths'],
+      'The document must have a member paths that is an object. The gateway does not offer webhooks and callbacks.',
+    )
     return []
   }
   const templates = Object.keys(paths.value).filter((name) => !name.startsWith('x-'))
   return templates.flatMap((template) => {
     const pathItem = document.member(paths, template)
-    const problem = isObject(pathItem.value) ? templateProblem(template) : 'A path must be an object.'
+    const problem = isObject(pathItem.value) ? templateProblem(template) : 'The value of a path must be an object.'
     if (problem !== undefined) {
       findings.error(['paths', template], problem)
       return []
@@ -39,7 +42,10 @@ export function findOperations(document: OpenApiDocument): FoundOperation[] {
     for (const name of OTHER_METHODS) {
       const { value, path } = document.member(pathItem, name)
       if (value !== undefined)
-        findings.leaveOut(path, `The operation is left out: the gateway sends no ${name.toUpperCase()}.`)
+        findings.leaveOut(
+          path,
+          `The operation is left out: the gateway does not send the method ${name.toUpperCase()}.`,
+        )
     }
     return METHODS.flatMap((name): FoundOperation[] => {
       const operation = document.member(pathItem, name)
@@ -51,7 +57,7 @@ export function findOperations(document: OpenApiDocument): FoundOperation[] {
       const settings = readOperationSettings(document.member(operation, 'x-gateway'), findings)
       if (!settings) return []
       if (settings.skip) {
-        findings.leaveOut(operation.path, 'The operation is left out: x-gateway.skip says so.')
+        findings.leaveOut(operation.path, 'The operation is left out because x-gateway.skip is true.')
         return []
       }
       return [{ method: name.toUpperCase() as Method, template, pathItem, operation, settings }]
@@ -66,17 +72,17 @@ export function findOperations(document: OpenApiDocument): FoundOperation[] {
 function templateProblem(template: string): string | undefined {
   if (!template.startsWith('/')) return 'A path must begin with a slash.'
   const literal = template.replace(/\{[^{}/]*\}/g, 'x')
-  if (/[{}]/.test(literal)) return 'The braces of the path do not belong together.'
-  if (/[?#]/.test(literal)) return 'A path must have no query and no fragment: declare parameters instead.'
+  if (/[{}]/.test(literal)) return 'The path has a brace without its counterpart.'
+  if (/[?#]/.test(literal)) return 'A path must not have a query or a fragment. Declare query parameters instead.'
   if (!/^[\w.~!$&'()*+,;=:@%/-]*$/.test(literal)) return 'The path has characters that must be percent-encoded.'
   const segments = literal.split('/').slice(1)
   if (template.length > PATH_LENGTH_MAX) return `A path must have at most ${PATH_LENGTH_MAX} characters.`
   if (segments.some((segment) => /^(?:\.|%2e){1,2}(?:;|%|$)/i.test(segment)))
-    return 'A path must have no segments . or ..'
-  if (segments.slice(0, -1).includes('')) return 'A path must have no empty segment.'
+    return 'A path must not have the segments . or ..'
+  if (segments.slice(0, -1).includes('')) return 'A path must not have an empty segment.'
   // A server behind the address might read these characters as a separator, a dot or the end of the
   // path.
   if (/%(?![\da-f]{2})|%(?:[01][\da-f]|7f|2[5ef]|3[bf]|23|5c)/i.test(literal))
-    return 'The path has a percent-encoded character that may change where it leads.'
+    return 'The path has a percent-encoded slash, dot or other character that could change which path the upstream reads.'
   return undefined
 }

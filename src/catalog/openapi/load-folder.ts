@@ -78,14 +78,15 @@ export async function readFolder(folder: string, { slugs, upstreams: others }: B
       ...{ builtIn: slugs, taken },
     })
     if (files.some((other) => other !== name && slugOf(other) === slug))
-      read.findings.error([], `Another file has the slug ${slug} as well.`)
-    if (second !== undefined) read.findings.error([], `It has two overlays, ${overlay} and ${second}.`)
+      read.findings.error([], `Another file has the slug ${slug} too. Rename or remove one of the files.`)
+    if (second !== undefined)
+      read.findings.error([], `The document has two overlays, ${overlay} and ${second}. Remove one of them.`)
     documents.push(read)
   }
   const strays = overlays.flatMap((file) => {
     const slug = file.replace(OVERLAY, '')
     if (files.some((document) => slugOf(document) === slug)) return []
-    const text = `There is no document ${slug}.yaml or ${slug}.json that it belongs to.`
+    const text = `The folder has no document ${slug}.yaml, ${slug}.yml or ${slug}.json for this overlay.`
     return [{ file, line: 0, pointer: '', text }]
   })
   return { documents, strays }
@@ -137,7 +138,7 @@ function takeNames(
     const other = names.get(name)
     names.set(name, `${slug}${path}`)
     if (other === undefined) continue
-    const text = `The endpoint ${path.slice(1)} has the name of ${other} in clients; set x-gateway.name.`
+    const text = `The endpoint ${path.slice(1)} has the same name as ${other} in the generated clients; set x-gateway.name.`
     findings.error(['paths'], text)
   }
 }
@@ -179,17 +180,17 @@ async function readFileText(file: string, findings: Findings): Promise<unknown> 
   try {
     const info = await stat(file)
     // Reading a pipe would never end, and a file that is too large is not read at all.
-    if (!info.isFile()) return refuse('It is a folder, a device or a pipe, and no file.')
+    if (!info.isFile()) return refuse('This is a folder, a device or a pipe, and not a file.')
     if (info.size > FILE_BYTES_MAX) {
       const megabytes = Math.ceil(info.size / 1_048_576)
-      return refuse(`The file has ${megabytes} MB, and ${FILE_BYTES_MAX / 1_048_576} MB is the most.`)
+      return refuse(`The file has ${megabytes} MB, and a file may have at most ${FILE_BYTES_MAX / 1_048_576} MB.`)
     }
     return readText(name, await readFile(file), findings)
   } catch (error) {
     if (error instanceof Unreadable) throw error
     const code = error instanceof Error ? Reflect.get(error, 'code') : undefined
     if (typeof code !== 'string') throw error
-    return refuse(code === 'ENOENT' ? 'There is no such file.' : `The file cannot be read: ${code}.`)
+    return refuse(code === 'ENOENT' ? 'The file does not exist.' : `The file cannot be read: ${code}.`)
   }
 }
 
@@ -202,6 +203,6 @@ function slugProblem(slug: string, builtIn: readonly string[]): string | undefin
   if (!SLUG.test(slug) || slug.length > SLUG_MAX) {
     return `The name of the file must be a slug: lower-case words joined by hyphens, at most ${SLUG_MAX} characters, such as orders.yaml.`
   }
-  if (builtIn.includes(slug)) return `The gateway itself has an API ${slug}. Give the file another name.`
+  if (builtIn.includes(slug)) return `The gateway has a built-in API ${slug}. Give the file another name.`
   return RESERVED.test(slug) ? `The slug ${slug} is reserved. Give the file another name.` : undefined
 }

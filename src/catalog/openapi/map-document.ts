@@ -37,7 +37,7 @@ export function mapDocument(slug: string, root: unknown, findings: Findings): Up
     return undefined
   }
   if (typeof root.openapi !== 'string' || !/^3\.[01]\.\d+/.test(root.openapi)) {
-    findings.error(['openapi'], 'The document must say openapi: 3.0.x or 3.1.x.')
+    findings.error(['openapi'], 'The member openapi must be a version 3.0.x or 3.1.x, such as 3.1.0.')
     return undefined
   }
   try {
@@ -61,13 +61,13 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
   if (offered.length > OPERATIONS_MAX) {
     findings.error(
       ['paths'],
-      `The document has ${offered.length} operations to offer, and ${OPERATIONS_MAX} is the most. Skip operations that nobody needs with x-gateway.skip.`,
+      `The document has ${offered.length} operations, and an API may have at most ${OPERATIONS_MAX} endpoints. Leave operations that nobody needs out with x-gateway.skip.`,
     )
     return undefined
   }
   const endpoints = uniqueEndpoints(offered, document)
   if (offered.length === 0) {
-    if (findings.errors.length === 0) findings.error(['paths'], 'No operation of the document can be offered.')
+    if (findings.errors.length === 0) findings.error(['paths'], 'No operation of the document can become an endpoint.')
     return undefined
   }
   const baseUrl = baseUrlOf(document, settings)
@@ -93,7 +93,7 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
     description: shortened(typeof description === 'string' ? description : displayName, DESCRIPTION_MAX) || displayName,
     tags: tags ?? tagsOf(document),
     tierRequired: tier,
-    terms: { summary: terms.summary ?? `By the terms of whoever runs ${displayName}.`, ...named },
+    terms: { summary: terms.summary ?? `The terms of the operator of ${displayName} apply.`, ...named },
     baseUrl,
     ...(scheme && { credential: credentialOf(scheme, { settings, offered }) }),
     caps: settings.caps,
@@ -110,7 +110,7 @@ function uniqueEndpoints(offered: OfferedOperation[], { findings }: OpenApiDocum
   const endpoints: Record<string, Endpoint> = {}
   for (const { endpointPath, endpoint, path } of offered) {
     if (Object.hasOwn(endpoints, endpointPath)) {
-      findings.error(path, `A second operation has the name ${endpointPath.slice(1)}; set x-gateway.name.`)
+      findings.error(path, `Another operation has the name ${endpointPath.slice(1)} already; set x-gateway.name.`)
     }
     endpoints[endpointPath] = endpoint
   }
@@ -131,7 +131,7 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
     return undefined
   }
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
-    findings.error(path, `The address ${text.slice(0, 100)} is no http: or https: address; set x-gateway.baseUrl.`)
+    findings.error(path, `The address ${text.slice(0, 100)} is not an http: or https: address; set x-gateway.baseUrl.`)
     return undefined
   }
   const { username, password, search, hash, hostname } = new URL(text)
@@ -145,13 +145,13 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
   }
   const obstacle = unreachableBecause(new URL(text))
   if (obstacle !== undefined) {
-    findings.error(path, `The address leads nowhere, because ${obstacle}; set x-gateway.baseUrl.`)
+    findings.error(path, `The gateway cannot use the address, because ${obstacle}; set x-gateway.baseUrl.`)
     return undefined
   }
   if (!isOperators && isPrivate(hostname)) {
     findings.leaveOut(
       path,
-      'The address is private, and requests to it are blocked: an operator allows it with x-gateway.baseUrl or UPSTREAM_<SLUG>_URL.',
+      'The address is private, so the gateway blocks requests to it. To allow them, set x-gateway.baseUrl or UPSTREAM_<SLUG>_URL to the address.',
     )
   }
   // The address as requests will have it: without blanks around it, without the segments . and ..,
@@ -204,8 +204,8 @@ function probeOf(
   if (found && isProbe(found)) return { request: firstRequest(found.endpoint), everySeconds }
   const reason =
     wanted === undefined
-      ? 'No operation reads without a required parameter, so none can be the probe; set x-gateway.probe.operationId.'
-      : `The probe ${wanted.slice(0, 60)} must be an operation that is offered, reads, and needs no parameter.`
+      ? 'Every operation has a required parameter or changes something, so the document has no operation that the gateway can use as the probe. Give each required parameter of an operation that only reads a default.'
+      : `The probe ${wanted.slice(0, 60)} must be an operation that the gateway offers, that only reads, and that has no required parameter.`
   findings.error(wanted === undefined ? ['paths'] : ['x-gateway', 'probe', 'operationId'], reason)
   return undefined
 }

@@ -24,7 +24,7 @@ const FOLLOWS = new Set(['boolean', 'const', 'anyOf'])
 const TYPE_WORDS: Record<string, string> = {
   object: 'an object',
   array: 'a list',
-  string: 'a text',
+  string: 'a string',
   number: 'a number',
   integer: 'a whole number',
   boolean: 'true or false',
@@ -53,19 +53,19 @@ export function reportMisfits(
       .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
     const at = [...path, ...inner]
     const [telling] = TELLING.flatMap((keyword) => reports.filter((report) => report.keyword === keyword))
-    const { keyword, params, message } = telling ?? reports[0] ?? { keyword: '', params: {}, message: 'is not right' }
+    const { keyword, params, message } = telling ?? reports[0] ?? { keyword: '', params: {}, message: 'is not valid' }
     const { additionalProperties = [], requiredProperties = [], allowedValues, limit } = Object(params)
     const expected = schemaAt(schema, inner)
     if (keyword === 'additionalProperties') {
       const known = Object.keys(Object(expected.properties))
       for (const unknown of additionalProperties) {
         const near = nearestName(unknown, known)
-        const instead = near === undefined ? `it takes ${known.join(', ')}` : `did you mean ${near}?`
+        const instead = near === undefined ? `its members are ${known.join(', ')}` : `did you mean ${near}?`
         findings.error([...at, unknown], `${name} has no member ${unknown} here; ${instead.replace(/[^?]$/, '$&.')}`)
       }
     } else if (keyword === 'required') findings.error(at, `${name} lacks ${requiredProperties.join(', ')}.`)
     else if (keyword === 'enum') findings.error(at, `The value must be one of ${[allowedValues].flat().join(', ')}.`)
-    else if (keyword === 'pattern') findings.error(at, `The value must be ${expected.title ?? 'written otherwise'}.`)
+    else if (keyword === 'pattern') findings.error(at, `The value must be ${expected.title ?? 'in another form'}.`)
     else if (keyword === 'minimum') findings.error(at, `The value must be at least ${limit}.`)
     else if (keyword === 'maximum') findings.error(at, `The value must be at most ${limit}.`)
     else if (keyword === 'type') {

@@ -124,14 +124,14 @@ function effectOf({ method, operation, settings }: FoundOperation): NonNullable<
   if (header === 'authorization' || isOwnHeader(header)) {
     throw new NotOffered(
       [...operation.path, 'x-gateway', 'idempotencyHeader'],
-      'its idempotencyHeader belongs to the connection, to authentication or to forwarding',
+      'its x-gateway.idempotencyHeader is a header that controls the connection, authentication or forwarding; choose another header',
     )
   }
   if (effect !== undefined) return effect === 'once' && idempotencyHeader !== undefined ? 'repeatable' : effect
   if (method === 'GET') return 'read'
   throw new NotOffered(
     operation.path,
-    `it is a ${method} whose effect is not stated; set x-gateway.effect to read, repeatable or once`,
+    `its method is ${method} and its effect is not stated; set x-gateway.effect to read, repeatable or once`,
   )
 }
 
@@ -148,7 +148,7 @@ function checkServers(document: OpenApiDocument, { pathItem, operation }: FoundO
     if (first(servers) === ofAll) return
     throw new NotOffered(
       servers.path,
-      'it has a server of its own, and an API has one address; give it a file of its own',
+      'its server differs from the server of the document, and all operations of an API must have the same server; move the operation to a file of its own',
     )
   }
 }
@@ -157,12 +157,13 @@ function nameOf(slug: string, { method, template, operation, settings }: FoundOp
   const { operationId } = Object(operation.value)
   const named = typeof operationId === 'string' ? kebab(operationId) : ''
   const name = settings.name ?? (named === '' ? kebab(`${method} ${template}`) : named)
-  if (name === '') throw new NotOffered(operation.path, 'it has no name; set x-gateway.name')
+  if (name === '')
+    throw new NotOffered(operation.path, 'no name can be made from its operationId or path; set x-gateway.name')
   const isTooLong = slug.length + 1 + name.length > TOOL_NAME_MAX
   if (!isTooLong) return name
   throw new NotOffered(
     operation.path,
-    `its name ${name.slice(0, 80)} is too long for a tool with the slug before it; set x-gateway.name`,
+    `its name ${name.slice(0, 80)} is too long: slug and name together may have at most ${TOOL_NAME_MAX - 1} characters; set x-gateway.name`,
   )
 }
 
@@ -177,9 +178,13 @@ function checkTemplate(template: string, parameters: MappedParameter[], operatio
   const named = [...template.matchAll(/\{([^{}/]*)\}/g)].map(([, name = '']) => name)
   const undeclared = named.find((name) => !inPath.has(name))
   if (undeclared !== undefined)
-    throw new NotOffered(operation.path, `it declares no parameter ${undeclared.slice(0, 60)} of its path`)
+    throw new NotOffered(
+      operation.path,
+      `its path has {${undeclared.slice(0, 60)}}, and no path parameter of this name is declared`,
+    )
   const unused = [...inPath].find((name) => !named.includes(name))
-  if (unused !== undefined) throw new NotOffered(operation.path, `its path has no place for the parameter ${unused}`)
+  if (unused !== undefined)
+    throw new NotOffered(operation.path, `it declares the path parameter ${unused}, and its path has no {${unused}}`)
 }
 
 /** @throws NotOffered if the operation needs a body that is not JSON */
@@ -194,7 +199,8 @@ function readBody(
   const media = jsonMedia(document, requestBody)
   if (!media) {
     const types = Object.keys(Object(requestBody.value.content)).join(', ').slice(0, 100)
-    const reason = types === '' ? 'nothing says what it is' : `${types} is no JSON, and the gateway sends JSON alone`
+    const reason =
+      types === '' ? 'its media type is not stated' : `its media type is ${types}, and the gateway sends only JSON`
     // Many documents forget to mark the body of a write as required. Without its body the write
     // would do something else.
     if (required || method !== 'GET') throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
@@ -233,7 +239,7 @@ function cacheOf(
   if (effect !== 'read' && (isStored || perCaller)) {
     findings.leaveOut(
       [...operation.path, 'x-gateway'],
-      'Answers of an operation that changes something are not stored.',
+      'The settings cacheSeconds, notFoundSeconds and perCaller are left out: the gateway does not store answers of an operation that changes something.',
     )
   }
   if (effect !== 'read' || !isStored) return {}

@@ -26,7 +26,7 @@ export function applyOverlay(document: unknown, overlay: unknown, findings: Find
     else findings.error([], `Overlay: ${text}`)
   }
   if (typeof version !== 'string' || !/^1\.\d+(\.\d+)?$/.test(version)) {
-    error(['overlay'], 'The overlay must say overlay: 1.0.0.')
+    error(['overlay'], 'The member overlay must be the version 1.0.0.')
     return document
   }
   if (!Array.isArray(actions)) {
@@ -34,7 +34,7 @@ export function applyOverlay(document: unknown, overlay: unknown, findings: Find
     return document
   }
   if (actions.length > ACTIONS_MAX) {
-    error(['actions'], `The overlay has ${actions.length} actions, and ${ACTIONS_MAX} is the most.`)
+    error(['actions'], `The overlay has ${actions.length} actions, and an overlay may have at most ${ACTIONS_MAX}.`)
     return document
   }
   let written = 0

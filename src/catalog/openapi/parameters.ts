@@ -74,9 +74,13 @@ export function readParameters(
   })
   const names = new Map<string, MappedParameter>()
   for (const parameter of parameters) {
-    if (names.has(parameter.name)) throw new NotOffered(parameter.path, `two parameters are called ${parameter.name}`)
+    if (names.has(parameter.name))
+      throw new NotOffered(parameter.path, `two of its parameters have the name ${parameter.name}`)
     if (parameter.name === BODY)
-      throw new NotOffered(parameter.path, 'a parameter has the name body, which stands for the body of the request')
+      throw new NotOffered(
+        parameter.path,
+        'it has a parameter of the name body, which the gateway uses for the body of the request',
+      )
     names.set(parameter.name, parameter)
   }
   return parameters
@@ -109,7 +113,7 @@ function declaredParameters(
     for (const parameter of document.list(document.member(holder, 'parameters'), 'parameters')) {
       const key = `${parameter.value.in} ${nameIn(parameter)}`
       if (own.has(key))
-        document.findings.leaveOut(parameter.path, 'An earlier parameter of this place and name is left out.')
+        document.findings.leaveOut(parameter.path, 'An earlier parameter with the same place and name is left out.')
       own.add(key)
       declared.set(key, parameter)
     }
@@ -136,22 +140,22 @@ function readParameter(
     return undefined
   }
   if (typeof name !== 'string' || !isParameterName(name) || name === 'prototype' || name in Object.prototype)
-    return refuse('has a name that no parameter may have')
+    return refuse('has no name, or a name that the gateway does not accept')
   if (place === 'cookie') return refuse('is a cookie')
   if (place !== 'path' && place !== 'query' && place !== 'header')
-    return refuse('stands neither in the path, the query nor a header')
+    return refuse('is not in the path, the query or a header')
   if (place === 'header' && (!HEADER_NAME.test(name) || isOwnHeader(name.toLowerCase()))) {
-    return refuse('is a header that belongs to the connection, to authentication or to forwarding')
+    return refuse('is a header that controls the connection, authentication or forwarding')
   }
   const separator = separatorOf({ place, style, explode })
   const located = document.member(parameter, 'schema')
-  if (style === 'deepObject') return refuse('has the style deepObject')
+  if (style === 'deepObject') return refuse('has the style deepObject, which the gateway does not support')
   if (located.value === undefined || separator === null)
-    return refuse('is neither a plain value nor a list of plain values in a usual form')
+    return refuse('has no schema, or a style that the gateway does not support')
   const schema = parameterSchema(
     schemas.read({ value: Object(parameter.value).schema, path: [...path, 'schema'] }, 'request'),
   )
-  if (!schema) return refuse('is neither a plain value nor a list of plain values')
+  if (!schema) return refuse('has a schema that allows more than a plain value or a list of plain values')
   if (typeof description === 'string') {
     const { description: ofSchema = '' } = schema
     const words = shortened(description, DESCRIPTION_MAX)
@@ -161,11 +165,11 @@ function readParameter(
   if (place === 'path' && schema.type === 'string') schema.minLength = Math.max(1, Number(schema.minLength ?? 1))
   // A default that does not fit its own schema would make every call without the parameter fail.
   if (schema.default !== undefined && !Check(schema, schema.default)) {
-    document.findings.leaveOut([...path, 'schema'], 'The default is left out: it does not fit its own schema.')
+    document.findings.leaveOut([...path, 'schema'], 'The default is left out: it does not match its own schema.')
     delete schema.default
   }
   const example = exampleFor(document, parameter, schema)
-  if (!example) return refuse('has a schema that no value fits')
+  if (!example) return refuse('has a schema for which the gateway can make no matching value; give an example')
   return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, example, path }
 }
 
@@ -181,7 +185,7 @@ function exampleFor(
     if (Check(schema, value) && JSON.stringify(value).length <= EXAMPLE_LENGTH_MAX) return { value, isStated: true }
     document.findings.leaveOut(
       parameter.path,
-      'The example of the parameter is left out: it does not fit its schema, or is too long.',
+      `The example of the parameter is left out: it does not match its schema, or is longer than ${EXAMPLE_LENGTH_MAX} characters.`,
     )
   }
   const made = madeValue(schema)
@@ -262,7 +266,7 @@ function scalar(schema: Schema): Schema | undefined {
 export function parameterText({ name, in: place, separator }: MappedParameter, value: unknown): string | string[] {
   const texts = [value].flat().map(String)
   if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
-    throw new InvalidParameter(name, 'it has characters that no header can hold')
+    throw new InvalidParameter(name, 'it has characters that a header field cannot contain')
   }
   if (texts.some((text) => !text.isWellFormed())) throw new InvalidParameter(name, 'it is not well-formed Unicode')
   return separator === undefined && Array.isArray(value) ? texts : texts.join(separator)

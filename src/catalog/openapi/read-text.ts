@@ -92,7 +92,7 @@ function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Par
 }
 
 function syntaxWords(code: string, message: string): string {
-  if (code === 'TAG_RESOLVE_FAILED') return 'Tags of YAML, such as !!set or !include, are not taken.'
+  if (code === 'TAG_RESOLVE_FAILED') return 'The gateway does not accept YAML tags such as !!set or !include.'
   if (code === 'RESOURCE_EXHAUSTION') return `Values are nested deeper than ${DEPTH_MAX} levels.`
   return `The file is neither JSON nor YAML 1.2: ${message.slice(0, 200)}`
 }
@@ -125,7 +125,7 @@ class Reader {
         ? this.#list(node.items, depth)
         : this.#scalar(node)
     if (typeof value === 'number' && !Number.isFinite(value)) {
-      this.#fail(this.#lineAt(node), 'A number is infinite or none, which JSON cannot hold.')
+      this.#fail(this.#lineAt(node), 'A number is infinite or .nan, which JSON cannot represent.')
     }
     const anchor = node && 'anchor' in node ? node.anchor : undefined
     if (anchor !== undefined) {
@@ -139,13 +139,13 @@ class Reader {
     this.#nodes += nodes
     this.#characters += characters
     if (this.#characters > CHARACTERS_MAX) {
-      const words = `The file has more than ${CHARACTERS_MAX / 1_048_576} MB of text; a text that aliases repeat counts each time.`
+      const words = `The file has more than ${CHARACTERS_MAX / 1_048_576} MB of text. A text that aliases repeat counts each time.`
       this.#fail(this.#lineAt(node), words)
     }
     if (this.#nodes > VALUES_MAX) {
       this.#fail(
         this.#lineAt(node),
-        `The file has more than ${VALUES_MAX} values; a value that aliases repeat counts each time.`,
+        `The file has more than ${VALUES_MAX} values. A value that aliases repeat counts each time.`,
       )
     }
   }
@@ -155,7 +155,7 @@ class Reader {
     const line = this.#lineAt(node)
     if (this.#aliases > ALIASES_MAX) this.#fail(line, `The file has more than ${ALIASES_MAX} aliases.`)
     const anchored = this.#anchored.get(node.source)
-    if (!anchored) return this.#fail(line, 'An alias names no value that stands before it.')
+    if (!anchored) return this.#fail(line, 'An alias must name an anchor that stands before it.')
     this.#count(anchored, node)
     return anchored.value
   }
@@ -166,14 +166,15 @@ class Reader {
       const keyNode = key as Node | null
       const line = this.#lineAt(keyNode)
       if (!isScalar(keyNode) || keyNode.value === null || keyNode.anchor !== undefined) {
-        this.#fail(line, 'The name of a member must be a text.')
+        this.#fail(line, 'The name of a member must be a string.')
       }
       const name = String((keyNode as { value: unknown }).value)
       // Without this error a merge key would be ignored silently, with everything that it should
       // merge.
-      if (name === '<<') this.#fail(line, 'YAML 1.2 has no merge key <<: write the members out.')
-      if (POISONED.has(name)) this.#fail(line, `A member is called ${name}, which no document may use.`)
-      if (Object.hasOwn(object, name)) this.#fail(line, `The member ${name.slice(0, 60)} stands twice in one object.`)
+      if (name === '<<') this.#fail(line, 'YAML 1.2 has no merge key (<<). Write the members out.')
+      if (POISONED.has(name)) this.#fail(line, `A member has the name ${name}, which a document must not use.`)
+      if (Object.hasOwn(object, name))
+        this.#fail(line, `The member ${name.slice(0, 60)} appears twice in the same object.`)
       object[name] = this.read(value as Node | null, depth + 1)
       notePlace(object, name, { file: this.#file, line })
     }

@@ -33,9 +33,10 @@ export class OpenApiDocument {
     let found: Located = { value, path }
     const passed = new Set<unknown>()
     while (isObject(found.value) && found.value.$ref !== undefined) {
-      if (passed.has(found.value)) return this.#fail(path, 'The reference leads back to itself.')
+      if (passed.has(found.value))
+        return this.#fail(path, 'The reference points to itself, directly or through other references.')
       if (passed.size === CHAIN_MAX) {
-        return this.#fail(path, `References lead from one to the next more than ${CHAIN_MAX} times.`)
+        return this.#fail(path, `A chain of references has more than ${CHAIN_MAX} links.`)
       }
       passed.add(found.value)
       found = this.follow(found)
@@ -50,7 +51,7 @@ export class OpenApiDocument {
   follow({ value, path }: Located): Located {
     const { $ref } = Object(value)
     const at = [...path, '$ref']
-    return typeof $ref === 'string' ? this.#follow($ref, at) : this.#fail(at, 'A reference must be a text.')
+    return typeof $ref === 'string' ? this.#follow($ref, at) : this.#fail(at, 'A reference must be a string.')
   }
 
   /**
@@ -109,7 +110,7 @@ export class OpenApiDocument {
     }
     return this.items(located).flatMap(({ value: item, path: at }, index) => {
       if (isObject(item)) return [{ value: item, path: at }]
-      this.findings.error([...path, index], `Each of ${name} must be an object.`)
+      this.findings.error([...path, index], `Each item of ${name} must be an object.`)
       return []
     })
   }
@@ -118,15 +119,19 @@ export class OpenApiDocument {
     if (!reference.startsWith('#')) {
       return this.#fail(
         path,
-        'The reference leads to another file or host, and nothing is fetched. Bundle the document into one file.',
+        'The reference points to another file or host, and the gateway reads only this file. Bundle the document into one file.',
       )
     }
     const target = pathOfPointer(decoded(reference.slice(1)))
     if (!target) {
-      return this.#fail(path, 'The reference names an anchor: write it as a JSON pointer, #/components/schemas/Order.')
+      return this.#fail(
+        path,
+        'The reference is an anchor, and the gateway reads only JSON pointers. Write a JSON pointer, such as #/components/schemas/Order.',
+      )
     }
     const value = this.#at(target)
-    if (value === undefined) return this.#fail(path, 'The reference leads to nothing in this document.')
+    if (value === undefined)
+      return this.#fail(path, 'The reference points to a place that this document does not have.')
     return { value, path: target }
   }
 

@@ -50,7 +50,11 @@ export class Findings implements Report {
     if (this.leftOut.length > LEFT_OUT_MAX) return
     if (!this.#isNew(path, text)) return
     const finding = this.#finding(path, text)
-    this.leftOut.push(this.leftOut.length < LEFT_OUT_MAX ? finding : { ...finding, text: 'And more like the others.' })
+    this.leftOut.push(
+      this.leftOut.length < LEFT_OUT_MAX
+        ? finding
+        : { ...finding, text: 'Further parts that are left out are not listed.' },
+    )
   }
 
   /** Reports an error outside of the document's values, such as a syntax error. */

@@ -43,7 +43,7 @@ function typeOf({ type, nullable, enum: values }: Record<string, unknown>, path:
   const unknown = written.find((name) => !named.some((known) => known === name))
   if (unknown !== undefined) {
     const shown = shortened(String(unknown), 40)
-    findings.leaveOut([...path, 'type'], `The type ${shown} is none of JSON Schema, and is left out.`)
+    findings.leaveOut([...path, 'type'], `The type ${shown} is not a type of JSON Schema, and is left out.`)
   }
   if (named.length === 0) return {}
   const isNullable = nullable === true || (Array.isArray(values) && values.includes(null))

@@ -58,7 +58,7 @@ export class SchemaReader {
   reportUnread(): void {
     for (const [keyword, { path, count }] of this.#unread) {
       const others = count === 1 ? '' : ` here and at ${count - 1} other ${count === 2 ? 'place' : 'places'}`
-      this.#document.findings.leaveOut(path, `The keyword ${keyword} does not validate${others}.`)
+      this.#document.findings.leaveOut(path, `The gateway ignores the schema keyword ${keyword}${others}.`)
     }
   }
 
@@ -106,7 +106,7 @@ export class SchemaReader {
   #list(schemas: unknown, path: Path, reading: Reading): Schema[] {
     if (schemas === undefined) return []
     if (!Array.isArray(schemas)) {
-      this.#document.findings.error(path, 'A choice or a combination of schemas must be a list.')
+      this.#document.findings.error(path, 'The value of anyOf, oneOf or allOf must be a list of schemas.')
       return []
     }
     return schemas.map((value, index) => this.#read({ value, path: [...path, index] }, reading))
@@ -202,7 +202,7 @@ export class SchemaReader {
 
   /** Fails closed: the document is not read any further. */
   #fail(path: Path, bound: string): never {
-    const text = `The schemas of the document ${bound} once their references are written out.`
+    const text = `The schemas of the document ${bound} once their references are expanded.`
     this.#document.findings.error(path, text)
     throw new Unreadable(bound)
   }

@@ -88,7 +88,7 @@ export function readRootSettings(settings: Located, findings: Findings): RootSet
   if (settings.value === undefined) {
     findings.error(
       [],
-      'The document has no x-gateway, whose caps are required: write x-gateway: { caps: { concurrency: 4, rates: [{ max: 5, seconds: 1 }] } } into the document or an overlay.',
+      'The document has no x-gateway, and the member caps of x-gateway is required. Write x-gateway: { caps: { concurrency: 4, rates: [{ max: 5, seconds: 1 }] } } into the document or an overlay.',
     )
     return undefined
   }

@@ -97,6 +97,6 @@ const EXCLAMATION = 0x21
 const UNSEPARATED_MAX = 50
 
 /** The message for a file with more than one document. */
-export const SEVERAL_DOCUMENTS = 'The file has several documents; it may have one.'
+export const SEVERAL_DOCUMENTS = 'The file has several YAML documents. Keep one document in each file.'
 
-const NO_YAML = 'The file is neither JSON nor YAML 1.2: a separator is missing, or one is too many.'
+const NO_YAML = 'The file is neither JSON nor YAML 1.2: a comma, colon or line break is missing or superfluous.'

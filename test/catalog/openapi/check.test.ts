@@ -25,7 +25,7 @@ describe('a document of an own API', () => {
     assert.deepEqual(answer.effects['/create-order'], 'once')
     assert.match(
       text,
-      /orders\.yaml:97 \/paths\/~1orders~1\{id\}\/patch: The operation is left out: it is a PATCH whose effect is not stated/,
+      /orders\.yaml:97 \/paths\/~1orders~1\{id\}\/patch: The operation is left out: its method is PATCH and its effect is not stated/,
     )
     const list = answer.entry?.endpoints.find(({ path }) => path === '/list-orders')
     assert.deepEqual(list?.params.page, {
@@ -49,18 +49,18 @@ describe('a document of an own API', () => {
     await writeFile(join(folder, 'stok.overlay.yaml'), 'overlay: 1.0.0\n')
     const { answer, text } = await checkPath(folder, undefined)
     assert.equal(answer.ok, false)
-    assert.match(text, /Another file has the slug stock as well/)
-    assert.match(text, /stok\.overlay\.yaml: There is no document stok\.yaml/)
+    assert.match(text, /Another file has the slug stock too/)
+    assert.match(text, /stok\.overlay\.yaml: The folder has no document stok\.yaml/)
     assert.match(
       text,
-      /No process starts with this folder: 2 of 2 documents have errors, and an overlay has no document/,
+      /No process starts with this folder, because 2 of 2 documents have errors and 1 overlay has no document/,
     )
     await assert.rejects(checkPath(folder, 'x.yaml'), UsageError)
   })
 
   it('a document without caps is an error that says how to write them', async () => {
     const { 'x-gateway': _, ...without } = document() as Record<string, unknown>
-    assert.match(words(await check(without)), /no x-gateway, whose caps are required/)
+    assert.match(words(await check(without)), /no x-gateway, and the member caps of x-gateway is required/)
     const wrong = await check(document({ root: { 'x-gateway': { caps: { concurrency: 0, rates: [] }, probee: 1 } } }))
     assert.match(
       words(wrong),
@@ -80,7 +80,7 @@ describe('a document of an own API', () => {
 
   it('a probe is an operation that reads without parameters, and a document that has none must name one', async () => {
     const operation = { parameters: [{ name: 'q', in: 'query', required: true, schema: { type: 'string' } }] }
-    assert.match(words(await check(document({ operation }))), /none can be the probe/)
+    assert.match(words(await check(document({ operation }))), /has no operation that the gateway can use as the probe/)
   })
 
   it('an endpoint that has the name of a type of the clients, or of another endpoint in them, is an error', async () => {
@@ -88,10 +88,13 @@ describe('a document of an own API', () => {
     const said = words(await check(document({ operation }), 'gateway.json'))
     assert.match(
       said,
-      /^gateway\.json:\d+ \/paths: The endpoint error has the name of the type GatewayError in clients/,
+      /^gateway\.json:\d+ \/paths: The endpoint error has the same name as the type GatewayError in the generated clients/,
     )
     const other = words(await check(document({ operation: { operationId: 'host-user-profile' } }), 'code.json'))
-    assert.match(other, /The endpoint host-user-profile has the name of code-host-user\/profile in clients/)
+    assert.match(
+      other,
+      /The endpoint host-user-profile has the same name as code-host-user\/profile in the generated clients/,
+    )
   })
 
   // In quadratic time this would take minutes.
@@ -103,7 +106,7 @@ describe('a document of an own API', () => {
   it('two operations of one name are an error, and are never numbered', async () => {
     const get = (Object(document()) as { paths: Record<string, object> }).paths['/things']
     const answer = await check(document({ root: { paths: { '/a': get, '/b': get } } }))
-    assert.match(words(answer), /\/paths\/~1b\/get: A second operation has the name list-things/)
+    assert.match(words(answer), /\/paths\/~1b\/get: Another operation has the name list-things already/)
   })
 
   it('a key goes out as its scheme says: as it is, as a bearer token, or as user and password', async () => {
@@ -142,14 +145,22 @@ describe('a document of an own API', () => {
       { minimum: 0.3, maximum: 0.4, multipleOf: 0.1 },
       { minimum: 0, exclusiveMinimum: 0 },
     ])
-      assert.doesNotMatch(await said({ type: 'number', ...bounds }), /no value fits/, JSON.stringify(bounds))
+      assert.doesNotMatch(
+        await said({ type: 'number', ...bounds }),
+        /can make no matching value/,
+        JSON.stringify(bounds),
+      )
     for (const bounds of [
       { minimum: 0, exclusiveMinimum: true },
       { maximum: -3, multipleOf: 2 },
       { minimum: 4, exclusiveMinimum: 4, multipleOf: 4 },
       { minimum: 0.5, maximum: 1.5 },
     ])
-      assert.doesNotMatch(await said({ type: 'integer', ...bounds }), /no value fits/, JSON.stringify(bounds))
+      assert.doesNotMatch(
+        await said({ type: 'integer', ...bounds }),
+        /can make no matching value/,
+        JSON.stringify(bounds),
+      )
     const parameters = [
       { name: 'n', in: 'query', schema: { type: 'number', minimum: 0, exclusiveMinimum: true, maximum: 9 } },
       { name: 'm', in: 'query', schema: { type: 'integer', exclusiveMaximum: 101, multipleOf: 5 } },
@@ -162,7 +173,10 @@ describe('a document of an own API', () => {
       'a whole number of less than 101 and a multiple of 5',
       'a list of 2–3 items, each item true or false',
     ])
-    assert.match(await said({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 1 }), /no value fits/)
+    assert.match(
+      await said({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+      /can make no matching value/,
+    )
   })
 
   it('an operation that is deprecated says so first', async () => {
@@ -176,12 +190,15 @@ describe('a document of an own API', () => {
     assert.equal(optional.ok, true)
     assert.match(words(optional), /The parameter filter is left out/)
     const required = await check(document({ operation: { parameters: [{ ...parameter, required: true }] } }))
-    assert.match(words(required), /its required parameter filter is neither a plain value nor a list/)
+    assert.match(
+      words(required),
+      /its required parameter filter has a schema that allows more than a plain value or a list/,
+    )
     for (const name of ['Host', 'Cookie', 'X-Forwarded-For', 'Transfer-Encoding', 'X-Gateway-Mode']) {
       const header = await check(
         document({ operation: { parameters: [{ name, in: 'header', required: true, schema: { type: 'string' } }] } }),
       )
-      assert.match(words(header), /belongs to the connection, to authentication or to forwarding/, name)
+      assert.match(words(header), /is a header that controls the connection, authentication or forwarding/, name)
     }
   })
 })

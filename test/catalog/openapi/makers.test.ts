@@ -17,33 +17,39 @@ const MAKERS: Record<string, { offers: string; lines: number; says: RegExp[] }> 
     lines: 3,
     says: [
       /parameter authorization is left out: the gateway sends it/,
-      /POST whose effect is not stated/,
-      /multipart\/form-data is no JSON/,
+      /POST and its effect is not stated/,
+      /its media type is multipart\/form-data/,
     ],
   },
   'spring.json': {
     offers: 'GET /find-all-1, GET /health',
     lines: 3,
-    says: [/required parameter pageable is neither a plain value/, /\/servers\/0\/url: The address is private/],
+    says: [
+      /required parameter pageable has a schema that allows more than a plain value/,
+      /\/servers\/0\/url: The address is private/,
+    ],
   },
   'nswag.json': { offers: 'GET /entries-get-entry, GET /entries-get-all, POST /entries-put', lines: 0, says: [] },
   'payments.yaml': {
     offers: 'GET /get-charges',
     lines: 4,
     says: [
-      /parameter created is left out: it has the style deepObject/,
-      /~1charges\/post\/requestBody: .*x-www-form-urlencoded is no JSON/,
+      /parameter created is left out: it has the style deepObject, which the gateway does not support/,
+      /~1charges\/post\/requestBody: .*its media type is application\/x-www-form-urlencoded/,
     ],
   },
   'code-host.yaml': {
     offers: 'GET /meta-root, GET /issues-list-for-repo',
     lines: 2,
-    says: [/\/responses\/302: The operation is left out: its answers are redirects/, /its answer is text\/html/],
+    says: [
+      /\/responses\/302: The operation is left out: its answers are redirects/,
+      /the media type of its answer is text\/html/,
+    ],
   },
   'cluster.json': {
     offers: 'GET /list-core-v1-namespaced-pod, GET /get-healthz',
     lines: 1,
-    says: [/uniqueItems does not validate here and at 2 other places/],
+    says: [/ignores the schema keyword uniqueItems here and at 2 other places/],
   },
   'messages.yaml': {
     offers: 'GET /list-message, GET /fetch-status',
@@ -51,25 +57,29 @@ const MAKERS: Record<string, { offers: string; lines: number; says: RegExp[] }> 
     says: [
       /DateSent< is left out/,
       /\/post\/requestBody: The operation is left out/,
-      /\/paths\/~1Media\/servers: .*a server of its own/,
+      /\/paths\/~1Media\/servers: .*its server differs from the server of the document/,
     ],
   },
-  'pets.yaml': { offers: 'GET /list-pets, POST /create-pet', lines: 1, says: [/prefixItems does not validate/] },
+  'pets.yaml': {
+    offers: 'GET /list-pets, POST /create-pet',
+    lines: 1,
+    says: [/ignores the schema keyword prefixItems/],
+  },
   'odata.yaml': {
     offers: 'GET /products-list-product, GET /products-get-product',
     lines: 3,
-    says: [/If-Match is left out/, /multipart\/mixed;boundary=request-separator is no JSON/],
+    says: [/If-Match is left out/, /its media type is multipart\/mixed;boundary=request-separator/],
   },
   'rails.yaml': { offers: 'GET /get-blogs, POST /post-blogs', lines: 0, says: [] },
   'go.yaml': {
     offers: '',
     lines: 2,
     says: [
-      /\/servers\/0\/url: The address \/\/inventory\.example\.com\/v1 is no http/,
-      /DELETE whose effect is not stated/,
+      /\/servers\/0\/url: The address \/\/inventory\.example\.com\/v1 is not an http/,
+      /DELETE and its effect is not stated/,
     ],
   },
-  'webhooks.yaml': { offers: '', lines: 1, says: [/\/paths: The document must have an object paths: webhooks/] },
+  'webhooks.yaml': { offers: '', lines: 1, says: [/\/paths: The document must have a member paths that is an object/] },
 }
 
 describe('documents as different makers write them', () => {
