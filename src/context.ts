@@ -25,6 +25,7 @@ import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { KeptResults } from './queue/kept-results.ts'
 import { ReplyInbox } from './queue/reply.ts'
+import { RedisClock } from './redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
 import { CallLines } from './telemetry/call-lines.ts'
 import { type CallLogWriter, openCallLog } from './telemetry/call-log-writer.ts'
@@ -70,6 +71,8 @@ export interface Context {
   /** Undefined if nothing is mailed. */
   monthNotices: MonthNotices | undefined
   /** Health of every upstream, kept up to date. */
+  /** The time of Redis. */
+  clock: RedisClock
   health: HealthCache
   /** Keeps the operators' settings applied to the catalog. */
   settings: SettingsSync
@@ -108,7 +111,9 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   replies.open()
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   warnOfUnknownVariables(config, catalog, log)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
+  const clock = new RedisClock(redis, log)
+  clock.open()
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
   health.open()
   const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections, connectionsMin: 1 })
   const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
@@ -117,7 +122,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const reportsDb = openDatabase(config.databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
-  const now = () => health.now()
+  const now = () => clock.now()
   const telemetry = await openTelemetry(config, kind, { db, redis, log, catalog, inFlight: () => replies.waiting, now })
   const mailer = openMailer(config)
   const lanes = new LaneDirectory({ redis, now, log })
@@ -151,6 +156,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     callEnds: new CallEndBatcher(redis, log),
     monthLoads: new SingleFlight(),
     monthNotices: mailer && new MonthNotices({ db, log, config, mailer }),
+    clock,
     health,
     settings,
     ownApis,
@@ -178,6 +184,7 @@ export async function closeContext(context: Context): Promise<void> {
   await context.ownApis.close()
   await context.settings.close()
   context.health.close()
+  context.clock.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.callEnds.close()
   context.callLines.close()

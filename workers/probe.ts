@@ -19,6 +19,7 @@ import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe, halfOpenProbe } from '../src/queue/probe-job.ts'
+import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { type CallLogWriter, openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
@@ -50,6 +51,7 @@ interface ProbeDeps {
   queues: CallQueues
   settings: SettingsSync
   ownApis: OwnApis
+  clock: RedisClock
   health: HealthCache
   telemetry: Telemetry
   callLog: CallLogWriter
@@ -73,20 +75,22 @@ await runProcess('probe', async () => {
   const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections })
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   warnOfUnknownVariables(config, catalog, log)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
+  const clock = new RedisClock(redis, log)
+  clock.open()
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const telemetry = await openTelemetry(config, 'probe', {
     ...{ db, redis, log, catalog },
     inFlight: () => 0,
-    now: () => health.now(),
+    now: () => clock.now(),
   })
-  const now = () => health.now()
+  const now = () => clock.now()
   const callLog = openCallLog(config, { log, now, dropped: telemetry.droppedRows })
   const partitions = new CallLogPartitions({ db, log, days: config.callLog.days })
   partitions.open()
-  const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
+  const lanes = new LaneDirectory({ redis, now: () => clock.now(), log })
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
   const ownApis = new OwnApis({ config, log, catalog, settings, lanes })
@@ -98,6 +102,7 @@ await runProcess('probe', async () => {
     queues,
     settings,
     ownApis,
+    clock,
     health,
     telemetry,
     callLog,
@@ -118,6 +123,7 @@ await runProcess('probe', async () => {
       await settings.close()
       await telemetry.close()
       health.close()
+      clock.close()
       lanes.close()
       await queues.close()
       await closeRedis(redis)
@@ -168,13 +174,13 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
 const sourceNames = (catalog: Catalog): string[] => sourcesOf(catalog).map(({ slug }) => slug)
 
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
-async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
+async function scheduleHalfOpenProbes({ catalog, queues, clock, health, scheduled, log }: ProbeDeps): Promise<void> {
   for (const api of sourcesOf(catalog)) {
     const { halfOpenAt, isSlotTaken } = health.ofUpstream(api.slug)
     if (halfOpenAt === undefined || isSlotTaken || !isTriedByProbe(api) || scheduled.get(api.slug) === halfOpenAt)
       continue
     scheduled.set(api.slug, halfOpenAt)
-    const delayMs = Math.max(0, Math.ceil(halfOpenAt - health.now()))
+    const delayMs = Math.max(0, Math.ceil(halfOpenAt - clock.now()))
     // Several processes schedule it under the same name: one job.
     await enqueueProbe(queues, api.slug, { name: halfOpenProbe(halfOpenAt), delayMs }).catch((error) => {
       scheduled.delete(api.slug)
@@ -187,15 +193,15 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
  * An upstream in trouble without calls would stay so until its next probe. Open breakers have
  * half-open probes.
  */
-async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
+async function recheckTroubled({ catalog, queues, clock, health, log }: ProbeDeps): Promise<void> {
   for (const api of sourcesOf(catalog)) {
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.ofUpstream(api.slug)
     if (status === 'Healthy' || isOpen || !api.enabled) continue
     const triedAt = Math.max(lastCallAt, lastProbeAt)
     const pauseMs =
       probeSlowdown(api) * recheckPauseMs({ isRare: !isTriedByProbe(api), troubledForMs: triedAt - since })
-    if (health.now() - triedAt < pauseMs) continue
-    await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(health.now() / RECHECK_MS)}` }).catch((error) =>
+    if (clock.now() - triedAt < pauseMs) continue
+    await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(clock.now() / RECHECK_MS)}` }).catch((error) =>
       log.debug({ err: error, slug: api.slug }, 'failed to schedule a probe'),
     )
   }

@@ -56,7 +56,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const clock = new RedisClock(redis, log)
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   warnOfUnknownVariables(config, catalog, log)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   const grants = new GrantLedger(db, clock, log)
   for (const part of [clock, health, grants]) part.open()

@@ -13,6 +13,7 @@ import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { planOf } from '../limits/plans.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import type { Principal } from './authenticate.ts'
@@ -21,7 +22,7 @@ export interface LimitDeps {
   config: Config
   db: Db
   redis: RedisConnection
-  health: { now: () => number }
+  clock: Pick<RedisClock, 'now'>
   accountLimits: AccountLimits
   callEnds: Pick<CallEndBatcher, 'flush' | 'compensate'>
   /**
@@ -70,14 +71,14 @@ export async function acquireBatchLimits(
 
 /** Gives back units that Redis may have given without an acknowledgement. */
 async function orCompensate<T>(
-  { callEnds, health }: LimitDeps,
+  { callEnds, clock }: LimitDeps,
   { principal, callIds }: { principal: Principal; callIds: string[] },
   acquiring: Promise<T>,
 ): Promise<T> {
   try {
     return await acquiring
   } catch (error) {
-    if (isUnacknowledged(error)) callEnds.compensate({ account: principal, callIds, at: health.now() })
+    if (isUnacknowledged(error)) callEnds.compensate({ account: principal, callIds, at: clock.now() })
     throw error
   }
 }

@@ -28,8 +28,6 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDe
   config: AuthenticationDeps['config']
   db: AuthenticationDeps['db']
   redis: AuthenticationDeps['redis']
-  /** Its `now` is the time of Redis. */
-  health: AuthenticationDeps['health'] & ForecastDeps['health']
   catalog: Catalog
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
   replies: { stream: string }
@@ -144,7 +142,7 @@ async function admit(
   request: FastifyRequest,
   { principal, callId, arrival }: { principal: Principal; callId: string; arrival: JobArrival },
 ): Promise<Admitted | Refused | typeof STALE> {
-  const { config, health } = deps
+  const { config, clock } = deps
   let checked: CheckedCall
   try {
     checked = checkCall(deps, request, principal)
@@ -161,7 +159,7 @@ async function admit(
   const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, isAsync })
   try {
     const queueing = await forecastAndJoin(deps, { ...checked, job })
-    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
+    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: clock.now() })
     return { principal, limits, job: queuedJob, queueing, preference }
   } catch (refusal) {
     return { principal, callId, refusal, limits, taken: job }

@@ -1,12 +1,12 @@
 import { type Catalog, knownTarget } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
 import type { ErrorCode, GatewayError } from '../errors.ts'
-import type { HealthCache } from '../health/health-watch.ts'
 import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { EndStep } from '../limits/end-calls.ts'
 import { countedCredential } from '../limits/limit-state.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import type { CallLines } from '../telemetry/call-lines.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall, type EndedCall } from '../telemetry/ended-call.ts'
@@ -15,8 +15,8 @@ import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {
   callEnds: Pick<CallEndBatcher, 'end'>
-  /** The time of Redis, which decides for which day usage counts. */
-  health: Pick<HealthCache, 'now'>
+  /** Decides for which day usage counts. */
+  clock: Pick<RedisClock, 'now'>
 }
 
 /**
@@ -34,7 +34,7 @@ export interface RefusedCall {
  * costs no round trip.
  */
 export function endRefusedCall(
-  { callEnds, health }: RefusalDeps,
+  { callEnds, clock }: RefusalDeps,
   principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'allowance'>,
   { slug, code, taken }: RefusedCall,
 ): Promise<EndStep> {
@@ -42,7 +42,7 @@ export function endRefusedCall(
   const credentialId = countedCredential(principal)
   const key = { ...(keyId === undefined ? {} : { keyId }), ...(credentialId === undefined ? {} : { credentialId }) }
   // A call without units counts for the day of its refusal.
-  const limitsAcquiredAt = taken?.limitsAcquiredAt ?? health.now()
+  const limitsAcquiredAt = taken?.limitsAcquiredAt ?? clock.now()
   return callEnds.end(
     { accountId, mode, ...key, slug, limitsAcquiredAt, ...(taken && { id: taken.id }) },
     { code, reach: 'refused' },

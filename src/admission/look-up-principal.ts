@@ -11,9 +11,9 @@ import type { User } from '../db/schema.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import type { Trust } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import type { HealthCache } from '../health/health-watch.ts'
 import { readAccountVersion } from '../limits/account-version.ts'
 import { AddressList } from '../net/address-list.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { UnknownKeys } from '../throttles/unknown-keys.ts'
 import type { Allowance, Principal, SentCredential } from './authenticate.ts'
@@ -22,7 +22,7 @@ export interface LookUpDeps {
   config: Config
   db: Db
   redis: RedisConnection
-  health: HealthCache
+  clock: Pick<RedisClock, 'now'>
   /**
    * Connections for unknown credentials, so that a flood of made-up keys cannot keep known accounts
    * from `db`.
@@ -68,7 +68,7 @@ async function finderOf(
 ): Promise<(firstDb: Db) => Promise<Principal | undefined>> {
   if (kind === 'token') return (firstDb) => lookUpToken(deps, secret, firstDb)
   if (kind === 'session') {
-    const session = await verifySessionToken(deps.config.secrets.jwt, secret, deps.health.now())
+    const session = await verifySessionToken(deps.config.secrets.jwt, secret, deps.clock.now())
     return (firstDb) => lookUpSession(deps, session, firstDb)
   }
   // A wrong checksum is refused without a look-up.

@@ -111,7 +111,7 @@ function allowanceOf(limits: LimitState): Allowance {
 
 /** Paths of the endpoints whose answer to a call without parameters is stored and fresh. */
 async function storedOf(
-  { cache, health }: QuoteDeps,
+  { cache, clock }: QuoteDeps,
   { accountId }: Principal,
   { api: { slug, upstream }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<string[]> {
@@ -122,7 +122,7 @@ async function storedOf(
       const defaults = declared.flatMap(({ name, schema }) =>
         schema.default === undefined ? [] : [[name, schema.default] as const],
       )
-      const now = health.now()
+      const now = clock.now()
       const given = Object.fromEntries(defaults)
       const parameters = endpoint.complete?.(given, { now }) ?? given
       const call = { slug, endpoint: path, parameters, extra: [], raw: false, accountId, ...(document && { document }) }

@@ -8,9 +8,8 @@ import { answerLimits } from './answer-limits.ts'
 import { type AuthenticationDeps, authenticateNow, type Principal } from './authenticate.ts'
 import { checkAddress, requestSubject } from './rights.ts'
 
-export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config' | 'health'>, LimitDeps {
+export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config'>, LimitDeps {
   config: Config
-  health: AuthenticationDeps['health']
   accountRequests: Pick<AccountRequests, 'take'>
 }
 

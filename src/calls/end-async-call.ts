@@ -1,11 +1,11 @@
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
-import type { HealthCache } from '../health/health-watch.ts'
 import { endCalls } from '../limits/end-calls.ts'
 import { recordUsage } from '../limits/usage-ledger.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallTimes, NO_BODY, type Reply, type ReplyHead } from '../queue/reply-head.ts'
 import { type Reach, refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall, type EndedCall, lineOf } from '../telemetry/ended-call.ts'
@@ -15,8 +15,7 @@ export interface EndDeps {
   redis: RedisConnection
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
   callLog: Pick<CallLogWriter, 'write'>
-  /** Its clock is that of Redis. */
-  health: Pick<HealthCache, 'now'>
+  clock: Pick<RedisClock, 'now'>
   log: Log
 }
 
@@ -44,14 +43,14 @@ const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
  * @throws RedisError; the step can be repeated
  */
 export async function endAsyncCall(
-  { redis, telemetry, callLog, health, log }: EndDeps,
+  { redis, telemetry, callLog, clock, log }: EndDeps,
   call: AccountCall & Pick<CallJob, 'endpoint' | 'origin' | 'traceparent'>,
   { head, reach, times, bytes, reply }: AsyncCallEnd,
 ): Promise<void> {
   const { id, accountId, keyId, slug, endpoint, mode, origin, traceparent } = call
   const { code, cacheStatus, cause } = head
   if (await completeCall(redis, call, { code, reach })) {
-    const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
+    const totalMs = Math.max(0, clock.now() - call.limitsAcquiredAt)
     const ended: EndedCall = {
       ...origin,
       ...{ id, accountId, keyId, mode, slug, endpoint, status: shownStatusOf({ code }), code, cause },

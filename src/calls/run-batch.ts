@@ -9,6 +9,7 @@ import { rejectOnAbort } from '../async/abort.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import { refundOf } from '../queue/verdict.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { noteArrival } from '../telemetry/record-call.ts'
 import type { TracedRequest } from '../telemetry/spans.ts'
 import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
@@ -18,6 +19,7 @@ export interface BatchDeps extends Omit<ForecastDeps, 'health' | 'known'>, NodeE
   health: ForecastDeps['health']
   known: ForecastDeps['known']
   telemetry: NodeEndDeps['telemetry']
+  clock: Pick<RedisClock, 'now'>
 }
 
 export interface BatchRun {
@@ -54,7 +56,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const rights = new CurrentRights(principal, {
     authenticateAgain: run.authenticateAgain,
     ip: run.ip,
-    now: () => deps.health.now(),
+    now: () => deps.clock.now(),
   })
   const refuse = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
     const error = toGatewayError(reason)
@@ -149,9 +151,9 @@ async function runUnit(
     end.throwIfAborted()
     await rights.check(checked)
     // The call waited for the plan's limit of calls in flight, not for its upstream.
-    const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
+    const due = { ...admitted, limitsAcquiredAt: deps.clock.now() }
     const queueing = await forecastAndJoin(deps, { ...checked, job: due })
-    const admissionEndedAt = deps.health.now()
+    const admissionEndedAt = deps.clock.now()
     const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
     admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }
     const over = rejectOnAbort(end)

@@ -24,7 +24,7 @@ import { dropEmpty, findAccountId } from './call-routes.ts'
 import { changeAccount } from './change-account.ts'
 
 type AccountPagesDeps = CancelAccountDeps &
-  Pick<Context, 'config' | 'catalog' | 'reportsDb' | 'health'> & { assets: Assets }
+  Pick<Context, 'config' | 'catalog' | 'reportsDb' | 'clock'> & { assets: Assets }
 
 /** Most accounts of an API that are listed. */
 const API_ACCOUNTS_MAX = 50
@@ -49,7 +49,7 @@ const AccountsQuery = Type.Object({
 
 /** Pages of accounts, and the forms that change an account as the command line does. */
 export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise<void> {
-  const { config, catalog, db, reportsDb, redis, health, assets } = deps
+  const { config, catalog, db, reportsDb, redis, clock, assets } = deps
   const { signup } = config.accounts
   refuseIllFormedQueries(scope)
   takeForms(scope)
@@ -59,7 +59,7 @@ export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise
     const { api: slug, q: text = '', unapproved, cursor } = request.query
     if (slug !== undefined) {
       if (!catalog.has(slug)) throw new GatewayError('NOT_FOUND', { message: 'The catalog has no such API.' })
-      const accounts = await accountsOfApi(reportsDb, { slug, day: dayOf(health.now()) }, API_ACCOUNTS_MAX)
+      const accounts = await accountsOfApi(reportsDb, { slug, day: dayOf(clock.now()) }, API_ACCOUNTS_MAX)
       return sendPage(reply, apiAccountsPage(slug, accounts, assets))
     }
     const isUnapproved = unapproved !== undefined
@@ -77,7 +77,7 @@ export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise
     const found = await findAccountId(deps, id)
     if (found === undefined) return sendPage(reply.status(404), notFoundPage(id, assets))
     if (found !== id) return reply.redirect(`/accounts/${found}`, 303)
-    const report = await reportAccount(reportsDb, id, { signup, now: health.now() })
+    const report = await reportAccount(reportsDb, id, { signup, now: clock.now() })
     return sendPage(reply, accountPage(report, assets))
   })
 

@@ -19,7 +19,7 @@ import { revokeKey } from '../operator/revoke-key.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
 import { AccountedCallAnswer, cursorOf, parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
 
-type OperatorCallDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'health'>
+type OperatorCallDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'clock'>
 
 /** Most accounts of an API that are listed. */
 const ACCOUNTS_MAX = 20
@@ -84,7 +84,7 @@ function callRoutes(app: App, { config, reportsDb: db }: OperatorCallDeps): void
   })
 }
 
-function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, health }: OperatorCallDeps): void {
+function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, clock }: OperatorCallDeps): void {
   const report = {
     schema: {
       summary: 'An account: its plan, APIs, last calls and failures, keys and connections',
@@ -96,7 +96,7 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, health
   app.get('/v1/operator/users/:id', report, async (request) => {
     const { id } = request.params
     if (!isUuid(id)) throw noSuchUser()
-    return await reportAccount(reportsDb, id, { signup: config.accounts.signup, now: health.now() })
+    return await reportAccount(reportsDb, id, { signup: config.accounts.signup, now: clock.now() })
   })
 
   const revoke = {
@@ -126,7 +126,7 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, health
   app.get('/v1/operator/upstreams/:slug/accounts', accounts, async (request) => {
     const { slug } = request.params
     if (!catalog.has(slug)) throw apiNotFound(catalog.values(), slug)
-    const day = dayOf(health.now())
+    const day = dayOf(clock.now())
     return { day, accounts: await accountsOfApi(reportsDb, { slug, day }, ACCOUNTS_MAX) }
   })
 }

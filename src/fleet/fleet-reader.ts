@@ -111,9 +111,9 @@ export class FleetReader {
 
   /** The last 24 hours in quarters of an hour; null while Redis does not answer. */
   async lastDay(): Promise<LastHour | null> {
-    const { health, log } = this.#deps
+    const { clock, log } = this.#deps
     try {
-      return toLastHour(await this.#day.read(health.now()))
+      return toLastHour(await this.#day.read(clock.now()))
     } catch (error) {
       log.debug({ err: error }, 'failed to read the last day')
       return null
@@ -142,7 +142,7 @@ export class FleetReader {
 
   async #take(): Promise<Snapshot> {
     // The time of Redis, which heartbeats, changes of health and counts use too.
-    const at = this.#deps.health.now()
+    const at = this.#deps.clock.now()
     const slow = this.#slowPart()
     const fleet = await this.#readFleet(at)
     await slow

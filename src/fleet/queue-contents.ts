@@ -68,10 +68,10 @@ export interface QueuedCall {
  * @throws what Redis throws
  */
 export async function readQueueContents(
-  { queues, caps, health }: Pick<RowDeps, 'queues' | 'caps' | 'health'>,
+  { queues, caps, clock }: Pick<RowDeps, 'queues' | 'caps' | 'clock'>,
   { slug, isHeld }: { slug: string; isHeld: boolean },
 ): Promise<QueueContents> {
-  const at = health.now()
+  const at = clock.now()
   const lanes = await readLaneJobs(queues, [slug])
   const jobs = lanes.of.get(slug) ?? []
   const calls = jobs.flatMap((job) => callsOf(job, at))

@@ -7,6 +7,7 @@ import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 import { SHARED_BUCKET } from '../queue/wait-queue-entry.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
 import { hourOf, type RecentCounts, recentOf } from './last-hour.ts'
 import type { CapRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
@@ -15,6 +16,7 @@ import type { CapRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './sn
 export interface RowDeps {
   catalog: Catalog
   queues: CallQueues
+  clock: Pick<RedisClock, 'now'>
   health: HealthCache
   caps: UpstreamCaps
   log: Log
@@ -55,7 +57,7 @@ export class UpstreamRowReader {
   }
 
   async #readRow(api: Api, { counts, jobs }: { counts: RecentCounts; jobs: LaneJob[] }): Promise<UpstreamRow> {
-    const { health } = this.#deps
+    const { clock, health } = this.#deps
     const recent = recentOf(counts, api.slug)
     const { cap } = await this.#stateOf(api, jobs.some(isUnderWay) || isBusy(recent, counts.now))
     const row = describe(api)
@@ -64,10 +66,10 @@ export class UpstreamRowReader {
       ...row,
       health: healthRow(health, api),
       queue: {
-        ...queueRow(jobs, { now: health.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
+        ...queueRow(jobs, { now: clock.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
         isPaused: isHeld,
       },
-      cap: cap ? capRow(api, cap, health.now()) : null,
+      cap: cap ? capRow(api, cap, clock.now()) : null,
       recent,
       hour: hourOf(counts.minutes, api.slug),
     }

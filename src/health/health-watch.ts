@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts'
-import { RedisClock } from '../redis/clock.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { breakerWaitMsIn, type HealthView, readStatus, servedByFallback, viewHealth } from './health-view.ts'
@@ -44,6 +44,7 @@ export interface HealthCacheDeps {
   redis: RedisConnection
   /** Addresses for a connection of its own, which receives announcements. */
   redisUrls: string[]
+  clock: Pick<RedisClock, 'now'>
   log: Log
 }
 
@@ -59,7 +60,7 @@ export class HealthCache {
   /** The fallback sources by API, for APIs with a fallback source. */
   readonly #fallbacks = new Map<string, string>()
   readonly #log: Log
-  readonly #clock: RedisClock
+  readonly #clock: Pick<RedisClock, 'now'>
   readonly #hashes = new Map<string, Record<string, string>>()
   readonly #members = new Map<string, { text: string; members: KnownMembers }>()
   readonly #usualMs = new Map<string, number | undefined>()
@@ -73,11 +74,11 @@ export class HealthCache {
   #turn = 0
   #readAt = performance.now()
 
-  constructor({ redis, redisUrls, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
+  constructor({ redis, redisUrls, clock, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
     this.#redis = redis
     this.#redisUrls = redisUrls
     this.#log = log
-    this.#clock = new RedisClock(redis, log)
+    this.#clock = clock
     this.#name(sources)
   }
 
@@ -97,7 +98,6 @@ export class HealthCache {
 
   /** Starts watching. The first state is read in the background. */
   open(): void {
-    this.#clock.open()
     this.#subscriber = openRedis(this.#redisUrls, 'blocking', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
     // Announcements may have been lost while the connection was away, so everything is read.
@@ -111,7 +111,6 @@ export class HealthCache {
   }
 
   close(): void {
-    this.#clock.close()
     clearInterval(this.#timer)
     this.#subscriber?.disconnect()
   }
@@ -141,7 +140,7 @@ export class HealthCache {
 
   /** Health of one upstream, regardless of fallback sources. */
   ofUpstream(slug: string): HealthView {
-    return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
+    return viewHealth(this.#hashes.get(slug) ?? {}, this.#clock.now())
   }
 
   /** Whether one source is Healthy, without computing the rest of its health. */
@@ -184,19 +183,14 @@ export class HealthCache {
   /** `breakerWaitMsIn` of one upstream, now. */
   breakerWaitMsOfUpstream(slug: string): number | undefined {
     this.#used.add(slug)
-    return breakerWaitMsIn(this.#hashes.get(slug) ?? {}, this.now())
+    return breakerWaitMsIn(this.#hashes.get(slug) ?? {}, this.#clock.now())
   }
 
   /**
    * Whether there may be accounts whose undeclared parameters led to a rate limit of the source.
    */
   limitsCallers(slug: string): boolean {
-    return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.now()
-  }
-
-  /** The time of Redis, milliseconds since the epoch. */
-  now(): number {
-    return this.#clock.now()
+    return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.#clock.now()
   }
 
   /** Calls `listener` after an announced change was read. */

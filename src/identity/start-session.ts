@@ -16,7 +16,7 @@ export interface SessionDeps {
   config: Config
   db: Db
   redis: RedisConnection
-  health: { now: () => number }
+  clock: { now: () => number }
   log: Log
 }
 
@@ -28,10 +28,10 @@ export interface SessionDeps {
  *   since
  */
 export async function startSession(
-  { config, db, redis, health, log }: SessionDeps,
+  { config, db, redis, clock, log }: SessionDeps,
   { id: userId, password_hash: passwordHash }: Pick<User, 'id' | 'password_hash'>,
 ): Promise<string> {
-  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
+  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(clock.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   // Calls of sessions that were ended to make room are refused from now on.
   await announced({ redis, log }, [userId], async (accountIds) => {

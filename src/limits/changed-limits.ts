@@ -20,10 +20,10 @@ export interface LimitChange {
  * @throws what Redis throws; a limit with an unknown count must not be set
  */
 export async function forgetBeforeLimit(
-  { redis, health }: { redis: RedisConnection; health: { now: () => number } },
+  { redis, clock }: { redis: RedisConnection; clock: { now: () => number } },
   change: LimitChange,
 ): Promise<void> {
-  if (change.before === null && change.after !== null) await redis.del(monthKey(change, health.now()))
+  if (change.before === null && change.after !== null) await redis.del(monthKey(change, clock.now()))
 }
 
 /**
@@ -33,14 +33,14 @@ export async function forgetBeforeLimit(
 export async function forgetAfterLimit(
   {
     redis,
-    health,
+    clock,
     log,
-  }: { redis: RedisConnection; health: { now: () => number }; log: Pick<FastifyBaseLogger, 'debug'> },
+  }: { redis: RedisConnection; clock: { now: () => number }; log: Pick<FastifyBaseLogger, 'debug'> },
   change: LimitChange,
 ): Promise<void> {
   if (change.before === null || change.after !== null) return
   await redis
-    .del(monthKey(change, health.now()))
+    .del(monthKey(change, clock.now()))
     .catch((error) =>
       log.debug({ err: error }, 'failed to forget the count of a month; setting a limit forgets it too'),
     )

@@ -54,7 +54,7 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scen
 /** Opens the gateway's own routes for the sender of a request. */
 export function openCallClient(
   app: Pick<FastifyInstance, 'inject'>,
-  context: Pick<Context, 'redis' | 'health' | 'isDraining'>,
+  context: Pick<Context, 'redis' | 'clock' | 'isDraining'>,
   {
     request,
     message,
@@ -108,7 +108,7 @@ export function openCallClient(
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
     find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
-    toolCalls: new ToolCalls(context.redis, sender, () => context.health.now()),
+    toolCalls: new ToolCalls(context.redis, sender, () => context.clock.now()),
     isDraining: () => context.isDraining,
     left,
   }

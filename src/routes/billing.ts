@@ -44,7 +44,7 @@ export async function billingRoutes(app: App, context: Context): Promise<void> {
     const { id, tier } = sessionOf(request).user
     const plan = planOf(tier)
     const limits = context.config.plans[plan]
-    const { month, used, resetsAt } = await readMonthUsage({ ...context, clock: context.health }, id)
+    const { month, used, resetsAt } = await readMonthUsage(context, id)
     const remaining = Math.max(0, limits.perMonth - used)
     return { tier, plan, limits, usage: { month, used, remaining, resetsAt: resetsAt.toISOString() } }
   })

@@ -190,7 +190,7 @@ function documentRoutes(context: Context, pass: Pass): SharedRoute[] {
  * origin can send.
  */
 async function consentRoutes(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
-  const { config, db, health } = context
+  const { config, db, clock } = context
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     if (!isPortalRequest(request, config.http.baseUrl)) {
@@ -214,7 +214,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<Pro
   app.post('/connect/:uid/decision', deciding, async (request, reply) => {
     const token = readBearer(request.headers)
     if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
-    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
+    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, clock.now())
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     const provider = await open()

@@ -59,7 +59,7 @@ interface PageWords {
  */
 export async function portalRoutes(
   app: App,
-  { catalog, config, health, redis, settings }: Context,
+  { catalog, config, clock, health, redis, settings }: Context,
   assets: Assets,
 ): Promise<void> {
   const { baseUrl } = config.http
@@ -110,14 +110,14 @@ export async function portalRoutes(
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
     const render = async () => {
       const condition = conditionOf(api, health.of(slug))
-      const [past, latency] = await Promise.all([readHealthPast(app, slug), latencyOfDay(day, slug, health.now())])
+      const [past, latency] = await Promise.all([readHealthPast(app, slug), latencyOfDay(day, slug, clock.now())])
       const main = apiPage({ api, condition, past, latency }, visitOf(request as FastifyRequest))
       const { displayName, description } = api.upstream
       return page(request as FastifyRequest, main, { title: displayName, description })
     }
     return sendPage(
       reply,
-      await sharedPage(request as FastifyRequest, `api ${slug} ${Math.floor(health.now() / QUARTER_MS)}`, render),
+      await sharedPage(request as FastifyRequest, `api ${slug} ${Math.floor(clock.now() / QUARTER_MS)}`, render),
     )
   })
 

@@ -25,7 +25,7 @@ const sessions = new WeakMap<object, Session>()
  * body until the session has ended. API keys are not accepted.
  */
 export function guardWithSession(scope: App, context: Context): void {
-  const { config, db, health } = context
+  const { config, db, clock } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
@@ -39,7 +39,7 @@ export function guardWithSession(scope: App, context: Context): void {
     const token = readBearer(request.headers)
     // A session token contains dots; API keys and access tokens of applications do not.
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
-    const claims = await verifySessionToken(config.secrets.jwt, token, health.now())
+    const claims = await verifySessionToken(config.secrets.jwt, token, clock.now())
     await identify(context, request, claims)
     countBytesForAccount(request, claims.userId)
   })

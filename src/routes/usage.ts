@@ -93,7 +93,7 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
     },
   }
   app.get('/v1/usage', usage, async (request, reply) => {
-    const range = readRange(request.query, context.health.now())
+    const range = readRange(request.query, context.clock.now())
     const { from, to, groupBy, limit } = range
     const { id } = sessionOf(request).user
     const { total, lines } = await reports

@@ -89,9 +89,9 @@ describe('the fleet as operators read it', () => {
       await closeContext(context)
       await stop()
     })
-    const { redis, health } = context
+    const { redis, clock } = context
     await until(() => redis.status === 'ready')
-    const worker = { id: 'w', kind: 'worker', at: health.now() - 60_000, startedAt: 1 }
+    const worker = { id: 'w', kind: 'worker', at: clock.now() - 60_000, startedAt: 1 }
     await redis.hset(keys.processes, worker.id, JSON.stringify(worker))
     await redis.set('large', 'x'.repeat(100_000)).catch(() => undefined)
     await until(async () => (await redis.set('small', '').catch(({ message }) => message)).startsWith('MISCONF'))
@@ -280,12 +280,12 @@ describe('the fleet as operators read it', () => {
   })
 
   it('the fleet as operators read it costs a script for each API once in four seconds while nobody calls, and at once for one that is called', async () => {
-    const { redis, queues, catalog, health } = console_.context
+    const { redis, queues, catalog, clock } = console_.context
     const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
     // Every API has a probe that is scheduled.
     await enqueueProbe(queues, 'weather', { name: `scheduled-${randomUUID()}`, delayMs: 600_000 })
     const rows = new UpstreamRowReader(console_.context)
-    const now = health.now()
+    const now = clock.now()
     const called = { at: now - 5_000, calls: new Map([['weather|OK', 1]]), queue: new Map(), upstream: new Map() }
     const read = async (slots: (typeof called)[]) => {
       const before = await scripts()
@@ -348,10 +348,10 @@ describe('the fleet as operators read it', () => {
   })
 
   it('the fleet as operators read it is the same whatever the clock of the machine says', async (context) => {
-    const { redis, health, telemetry } = console_.context
+    const { redis, clock, telemetry } = console_.context
     const worker = { id: 'w', kind: 'worker', host: 'h', pid: 1, busy: 0, lagMs: 0, memoryBytes: 1, inFlight: 0 }
     const beat = async () => {
-      const at = health.now()
+      const at = clock.now()
       await redis.hset(keys.processes, 'w', JSON.stringify({ ...worker, startedAt: at, at, isDraining: false }))
     }
     const realNow = Date.now()

@@ -30,6 +30,7 @@ import {
 } from '../../src/health/score.ts'
 import { createLog } from '../../src/log.ts'
 import { voterOf } from '../../src/queue/wait-queue-entry.ts'
+import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { publishedDuring } from '../support/published.ts'
@@ -629,7 +630,10 @@ describe('health in Redis', () => {
     const slugs = Array.from({ length: 60 }, (_, index) => `many-${index}`)
     const log = createLog({ level: 'silent', pretty: false }, 'test')
     const sources = slugs.map((name) => ({ slug: name }))
-    const health = new HealthCache({ redis, redisUrls: [services.redisUrl], log }, sources)
+    const health = new HealthCache(
+      { redis, redisUrls: [services.redisUrl], clock: new RedisClock(redis, log), log },
+      sources,
+    )
     const read = t.mock.method(redis, 'hgetall')
     const polled = async () => {
       read.mock.resetCalls()

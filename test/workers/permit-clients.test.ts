@@ -57,8 +57,9 @@ async function open(t: TestContext) {
 async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>, 'redis' | 'db'>) {
   const catalog = await loadCatalog(new Map())
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const grants = new GrantLedger(db, new RedisClock(redis, log), log)
-  const health = new HealthCache({ redis, redisUrls: [], log }, [{ slug: 'weather' }])
+  const clock = new RedisClock(redis, log)
+  const grants = new GrantLedger(db, clock, log)
+  const health = new HealthCache({ redis, redisUrls: [], clock, log }, [{ slug: 'weather' }])
   return { catalog, caps, health, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 

@@ -154,10 +154,10 @@ async function report(
   )
 }
 
-function isFresh({ health }: WorkerDeps, api: Api): boolean {
+function isFresh({ clock, health }: WorkerDeps, api: Api): boolean {
   const { status, lastCallAt, lastProbeAt } = health.ofUpstream(api.slug)
   if (status === 'Down') return false
   const healthyMs = probeEverySeconds(api) * 1_000
   const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, healthyMs) : healthyMs
-  return health.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_PART
+  return clock.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_PART
 }

@@ -2,7 +2,6 @@ import type { ResponseCache } from '../../src/cache/response-cache.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
-import type { RedisClock } from '../../src/redis/clock.ts'
 import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import type { RequestCoalescer } from '../cache/request-coalescer.ts'
@@ -14,7 +13,6 @@ import type { RunningCalls } from './running-calls.ts'
 /** Everything long-lived in a worker that its jobs need. */
 export interface WorkerDeps extends UpstreamDeps {
   catalog: Catalog
-  clock: RedisClock
   db: Db
   cache: ResponseCache
   coalescer: RequestCoalescer

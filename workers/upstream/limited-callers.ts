@@ -10,7 +10,7 @@ const CALLERS_MAX = 1_000
 /** Probes use the cap: callers must not be able to use it up by them. Milliseconds. */
 const PROBE_EVERY_MS = 300_000
 
-type Deps = Pick<UpstreamDeps, 'redis' | 'queues' | 'health' | 'log'>
+type Deps = Pick<UpstreamDeps, 'redis' | 'queues' | 'clock' | 'health' | 'log'>
 
 /**
  * Remembers an account whose undeclared parameters met a limit: these may be why, so that the limit
@@ -20,11 +20,11 @@ type Deps = Pick<UpstreamDeps, 'redis' | 'queues' | 'health' | 'log'>
  * @param forMs how long the upstream limits, milliseconds
  */
 export async function limitCaller(
-  { redis, queues, health, log }: Deps,
+  { redis, queues, clock, health, log }: Deps,
   { slug, accountId }: { slug: string; accountId: string },
   forMs: number,
 ): Promise<void> {
-  const [key, now] = [upstreamKeys.limitedCallers(slug), health.now()]
+  const [key, now] = [upstreamKeys.limitedCallers(slug), clock.now()]
   try {
     await redis
       .multi()
@@ -53,12 +53,12 @@ export async function limitCaller(
  * @throws what Redis throws
  */
 export async function limitedMs(
-  { redis, health }: Pick<UpstreamDeps, 'redis' | 'health'>,
+  { redis, clock, health }: Pick<UpstreamDeps, 'redis' | 'clock' | 'health'>,
   { slug, accountId }: { slug: string; accountId: string },
 ): Promise<number> {
   if (!health.limitsCallers(slug)) return 0
   const until = await redis.zscore(upstreamKeys.limitedCallers(slug), accountId)
-  return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - health.now()))
+  return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - clock.now()))
 }
 
 /** A plain request was answered well: what callers met was no limit of the gateway's. */

@@ -162,9 +162,9 @@ export class AttemptRecorder {
   noteMembers(answer: AnswerData): void {
     const last = this.#unread.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
-    const { health, telemetry } = this.#deps
+    const { clock, health, telemetry } = this.#deps
     const { slug, source } = this.request
-    const knowledge = { known: health.membersOf(slug), isProbe: source === 'probe', now: health.now() }
+    const knowledge = { known: health.membersOf(slug), isProbe: source === 'probe', now: clock.now() }
     const { seen, isLacking } = membersSeen(answer, knowledge)
     last.members = seen
     if (isLacking) telemetry.metrics.lacking.inc({ slug })
@@ -193,7 +193,7 @@ export class AttemptRecorder {
 
   /** Enough requests that ended with their calls, before they could count, lead to a probe. */
   #trackUnanswered(error: unknown, code: string | undefined, tookMs: number): void {
-    const { unanswered, health } = this.#deps
+    const { unanswered, clock } = this.#deps
     const { slug, source } = this.request
     if (code !== undefined) unanswered.end(slug)
     // If the call ended before the attempt did, or this worker lost the call, the upstream left
@@ -204,7 +204,7 @@ export class AttemptRecorder {
       error !== LOCK_LOST &&
       unanswered.abandoned(slug, tookMs)
     )
-      scheduleProbe(this.#deps, slug, { name: `unanswered-${health.now()}`, isForced: true, isDecisive: true })
+      scheduleProbe(this.#deps, slug, { name: `unanswered-${clock.now()}`, isForced: true, isDecisive: true })
   }
 
   /** By when this upstream would long have answered, milliseconds. */
@@ -256,7 +256,7 @@ export class AttemptRecorder {
 
   /** Sends the count of an attempt to Redis, and does what follows from it. Never throws. */
   async #send({ seen, ...record }: AttemptRecord & Pick<ObservedAttempt, 'seen'>): Promise<void> {
-    const { redis, health, caps, log } = this.#deps
+    const { redis, clock, health, caps, log } = this.#deps
     const { slug } = this.request
     const { result, code = '' } = record
     if (result !== 'ok' && result !== 'none') this.#noteFailure(code, seen)
@@ -266,9 +266,9 @@ export class AttemptRecorder {
       // once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
-      if (needsProbe) scheduleProbe(this.#deps, slug, { name: `confirm-${health.now()}`, isForced: true })
+      if (needsProbe) scheduleProbe(this.#deps, slug, { name: `confirm-${clock.now()}`, isForced: true })
       if (probedEndpoint !== undefined)
-        scheduleProbe(this.#deps, slug, { name: `members-${health.now()}`, isForced: true, endpoint: probedEndpoint })
+        scheduleProbe(this.#deps, slug, { name: `members-${clock.now()}`, isForced: true, endpoint: probedEndpoint })
     } catch (error) {
       // Lost if Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -276,10 +276,10 @@ export class AttemptRecorder {
   }
 
   #noteFailure(code: string, seen: Seen): void {
-    const { redis, health, log } = this.#deps
+    const { redis, clock, log } = this.#deps
     const { slug, endpoint } = this.request
     this.lastFailure = { code, ...describeFailure(code, seen), endpoint }
-    noteFailure(redis, slug, { at: health.now(), ...this.lastFailure }).catch((error) =>
+    noteFailure(redis, slug, { at: clock.now(), ...this.lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
     )
   }

@@ -71,12 +71,12 @@ function reportedLimit(
  */
 function confirmLimit(deps: UpstreamDeps, slug: string): void {
   const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
-  const name = `closed-${Math.floor(deps.health.now())}`
+  const name = `closed-${Math.floor(deps.clock.now())}`
   scheduleProbe(deps, slug, { name, isForced: true, delayMs, once: ['closed', delayMs] })
 }
 
 async function applyUpstreamLimit(
-  { redis, health, caps, log }: UpstreamDeps,
+  { redis, clock, caps, log }: UpstreamDeps,
   { api, permitRequest: { bucket } }: Sending,
   limit: UpstreamLimit,
 ): Promise<void> {
@@ -84,7 +84,7 @@ async function applyUpstreamLimit(
   const limitedMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
   if (limitedMs > 0 && bucket === SHARED_BUCKET) {
     // Pages and the catalog say it. Nobody waits for that.
-    noteSourceLimit(redis, api.slug, health.now() + limitedMs).catch((error) =>
+    noteSourceLimit(redis, api.slug, clock.now() + limitedMs).catch((error) =>
       log.warn({ err: error, slug: api.slug }, 'failed to note that a source limits the gateway'),
     )
   }

@@ -5,6 +5,7 @@ import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallQueues } from '../../src/queue/call-queue.ts'
 import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
+import type { RedisClock } from '../../src/redis/clock.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
@@ -17,6 +18,7 @@ import type { UnansweredRequests } from './unanswered-requests.ts'
 export interface UpstreamDeps {
   redis: RedisConnection
   log: Log
+  clock: RedisClock
   health: HealthCache
   telemetry: Telemetry
   successes: SuccessBatcher
