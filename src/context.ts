@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { Mailer } from './accounts/mailer.ts'
+import { PrincipalCache } from './admission/authenticate.ts'
 import { KnownFromReplies } from './admission/known-from-replies.ts'
-import { PrincipalCache } from './admission/principal-cache.ts'
 import { SingleFlight } from './async/single-flight.ts'
 import { ResponseCache } from './cache/response-cache.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
-import { payloadFor } from './http/answer/unread-stream.ts'
+import { unread } from './http/answer/unread-stream.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -102,7 +102,7 @@ export function hookAnswers(app: FastifyInstance, context: AnswerDeps): void {
   // before the node began to close would otherwise keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, answer, done) => {
-    const payload = payloadFor(request.method, answer)
+    const payload = request.method === 'HEAD' ? unread(answer) : answer
     holdAnswer(request.raw, reply.raw, payload)
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && accounts.isOauthOn) {

@@ -17,7 +17,7 @@ import type { CallTarget } from './parameters.ts'
  */
 export function checkRights({ api, endpoint }: CallTarget, principal: Principal, caller: CallerAddress): void {
   const { allowance, mayWrite, mode, missingForLiveCalls: missing, tier } = principal
-  checkAddress(principal, caller)
+  if (allowance?.addresses) checkAddress(principal, caller)
   if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
   if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
   if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { FleetReader } from '../fleet/fleet-reader.ts'
 import { sendError } from '../http/answer/error-answer.ts'
-import { payloadFor } from '../http/answer/unread-stream.ts'
+import { unread } from '../http/answer/unread-stream.ts'
 import { closeBodies } from '../http/request/closed-bodies.ts'
 import { acceptIdsInAnyCase } from '../http/request/ids-in-any-case.ts'
 import { parseJsonBody } from '../http/request/json-body.ts'
@@ -137,7 +137,7 @@ function openServer({ config, log }: Context): FastifyInstance {
     noteRequest(request, reply)
     checkHead(request)
   })
-  app.addHook('onSend', async ({ method }, _reply, payload) => payloadFor(method, payload))
+  app.addHook('onSend', async ({ method }, _reply, payload) => (method === 'HEAD' ? unread(payload) : payload))
   return app
 }
 

@@ -32,12 +32,11 @@ export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundl
  */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
-  readonly #bundles = new Batcher<Buffer, undefined>((frames, stream) => append(this.#redis, stream, frames), {
-    itemsMax: BUNDLE_REPLIES_MAX,
-  })
+  readonly #bundles: Batcher<Buffer>
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
+    this.#bundles = new Batcher(append.bind(undefined, redis), { itemsMax: BUNDLE_REPLIES_MAX })
   }
 
   /** @throws as `storeBody` */
@@ -45,7 +44,7 @@ export class ReplyOutbox {
     const { replyTo, bundledReplies } = address
     const frame = await toFrame(this.#redis, address, reply)
     if (bundledReplies) await this.#bundles.add(replyTo, frame)
-    else await append(this.#redis, replyTo, [frame])
+    else await append(this.#redis, [frame], replyTo)
   }
 }
 
@@ -54,7 +53,7 @@ export class ReplyOutbox {
  * @throws as `storeBody`
  */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
-  await append(redis, address.replyTo, [await toFrame(redis, address, reply)])
+  await append(redis, [await toFrame(redis, address, reply)], address.replyTo)
 }
 
 /**
@@ -66,7 +65,7 @@ async function toFrame(redis: RedisConnection, address: ReplyAddress, { head, bo
   return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, NO_BODY)
 }
 
-async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
+async function append(redis: RedisConnection, frames: Buffer[], stream: string): Promise<undefined[]> {
   const fields = frames.flatMap((frame) => ['f', frame])
   const added = await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields)
   // The node has ended, or Redis lost the stream. A new stream expires unless a node renews it.

@@ -130,9 +130,8 @@ async function refuse(
       )
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
     // The headers are written after the end, so that they include what the call gave back.
-    const [all, nothing] = [() => 'all' as const, () => 'nothing' as const]
-    const refund = taken ? await ended.then(all, nothing) : 'nothing'
-    if (limits) reply.headers(rateLimitHeaders(afterRefund(limits, refund)))
+    const isGivenBack = taken !== undefined && (await ended.then(Boolean, () => false))
+    if (limits) reply.headers(rateLimitHeaders(afterRefund(limits, isGivenBack ? 'all' : 'nothing')))
   }
   throw error
 }

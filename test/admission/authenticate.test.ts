@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Principal } from '../../src/admission/authenticate.ts'
-import { PrincipalCache } from '../../src/admission/principal-cache.ts'
+import { type Principal, PrincipalCache } from '../../src/admission/authenticate.ts'
 import { GatewayError } from '../../src/errors.ts'
 
 const principal = (version: string): Principal => ({
