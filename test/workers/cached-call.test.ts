@@ -94,7 +94,7 @@ async function shareFailures(t: TestContext, failure: Failure, count: number): P
   const keys = cacheKeys(endpoint, call) ?? assert.fail()
   const progress: CallProgress = { reach: 'unsent' }
   const lead = async (id: string): Promise<void> => {
-    const other: Subscriber = { member: id, deadline: call.deadline, signal, progress: { reach: 'unsent' } }
+    const other: Subscriber = { id, deadline: call.deadline, signal, progress: { reach: 'unsent' } }
     const fail = async () => {
       await until(() => progress.ofRequest !== undefined)
       await storeAnswer(deps, api, keys.answer)

@@ -14,8 +14,8 @@ const keysOf = (name: string) => ({
   leader: `{${name}}:leader`,
   coalesced: `{${name}}:coalesced`,
 })
-const subscriber = (member: string, signal = new AbortController().signal): Subscriber => ({
-  member,
+const subscriber = (id: string, signal = new AbortController().signal): Subscriber => ({
+  id,
   deadline: Date.now() + 60_000,
   signal,
   progress: { reach: 'unsent' as const },

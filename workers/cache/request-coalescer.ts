@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
 import { BEGUN, type CacheKeys, type Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import type { Outcome } from '../upstream/outcome.ts'
@@ -12,11 +13,7 @@ import { hasBegun, Leads } from './leads.ts'
 /** How often a process checks whether another process still leads, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
-export interface Subscriber {
-  /** The call's member in the wait queue. */
-  member: string
-  /** Time of Redis, milliseconds. */
-  deadline: number
+export interface Subscriber extends Pick<CallJob, 'id' | 'deadline'> {
   signal: AbortSignal
   progress: CallProgress
   /**
@@ -64,8 +61,8 @@ export interface SharedResult extends RequestResult {
 type Work = (request: CoalescedRequest, mayBeStored: boolean) => Promise<RequestResult>
 
 interface RunningRequest extends CoalescedRequest {
-  /** The member of the call whose place in the wait queue the request uses. */
-  member: string
+  /** The id of the call whose place in the wait queue the request uses. */
+  callId: string
   work: Work
   isOver: boolean
   subscribers: Set<Subscriber>
@@ -125,10 +122,10 @@ export class RequestCoalescer {
   }
 
   /** A call stops waiting for a request. If it is the last call, the request ends. */
-  #leave(request: LocalRequest, { member, signal, progress }: Subscriber): void {
+  #leave(request: LocalRequest, { id, signal, progress }: Subscriber): void {
     if (signal.reason === LOCK_LOST) request.hasLostLock = true
     // The call whose place in the wait queue the request uses learns when the request has ended.
-    if (member === request.member) progress.sharedRequestEnd = request.ended
+    if (id === request.callId) progress.sharedRequestEnd = request.ended
     if (request.subscribers.size > 0) return
     this.#forget(request)
     // After a lost lock, the worker that has the call now has its place in the wait queue.
@@ -141,12 +138,12 @@ export class RequestCoalescer {
   }
 
   #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
-    const { member, deadline, mayOvertake = false } = subscriber
+    const { id, deadline, mayOvertake = false } = subscriber
     const ending = new AbortController()
     const token = randomUUID()
     const running: RunningRequest = {
       lead: { keys, tokens: [token, token + BEGUN] },
-      member,
+      callId: id,
       work,
       isOver: false,
       deadline,

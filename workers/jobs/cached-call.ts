@@ -3,7 +3,6 @@ import { type CacheEntry, isUsableWithoutUpstream, stalenessMs } from '../../src
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { NO_BODY } from '../../src/queue/reply-head.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { CoalescedRequest, RequestResult, SharedResult } from '../cache/request-coalescer.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import { callUpstream, type UpstreamCall } from '../upstream/call-upstream.ts'
@@ -126,7 +125,7 @@ class StoredMeanwhileError extends Error {
 async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
   const { call, progress, signal, remainingMs } = upstreamCall
   const subscriber = {
-    member: memberOf(call),
+    id: call.id,
     deadline: call.deadline,
     signal,
     progress,

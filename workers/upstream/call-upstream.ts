@@ -148,7 +148,7 @@ function sendWithRetries(
   return withRetries((tryNumber) => sendAndCheck(deps, recordedCall, { request, tryNumber }), {
     mayRepeat,
     budget: deps.budgetOf(api),
-    retryMsMin: attemptTimeoutMs(deps, api),
+    retryMsMin: attemptTimeoutMs(deps, recordedCall),
     remainingMs,
     signal,
   })

@@ -20,7 +20,7 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   if (!fallback) return callUpstream(deps, upstreamCall)
   const { source, endpoint } = fallback
   const attemptTimeoutMsMax = Math.min(deps.attemptTimeoutMsMax, Math.ceil(remainingMs() / 2))
-  const first = await callUpstream({ ...deps, attemptTimeoutMsMax }, { ...upstreamCall, isNotRepeated: true })
+  const first = await callUpstream(deps, { ...upstreamCall, attemptTimeoutMsMax, isNotRepeated: true })
   if (!isFailure(first) || !hasSourceFailed(first) || remainingMs() < FALLBACK_MS_MIN) return first
   // Under its own cap, without a place in its wait queue so far.
   const access = { api: source, endpoint, currentKey: () => source.key, bucket: SHARED_BUCKET, coalescedKey: undefined }

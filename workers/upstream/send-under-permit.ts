@@ -42,6 +42,8 @@ export interface Sending {
    * throws, the permit is given back.
    */
   ensureNeeded?: (permit: Permit) => Promise<void>
+  /** Longest time of an attempt, milliseconds. Default: the longest time of any call. */
+  attemptTimeoutMsMax?: number
   /** Ends only the wait for a permit. */
   waitSignal?: AbortSignal
   times: RunTimes
@@ -118,7 +120,7 @@ async function sendWith(
   { deps, sending, buildRequest }: { deps: UpstreamDeps; sending: Sending; buildRequest: () => WireRequest },
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, permitRequest, progress, signal, recorder, memory } = sending
-  const fullMs = attemptTimeoutMs(deps, api)
+  const fullMs = attemptTimeoutMs(deps, sending)
   let timeoutMs = fullMs
   let startedAt: number | undefined
   try {
@@ -225,8 +227,8 @@ function countAttempt(times: CallTimes, tookMs: number): void {
 
 /** Of one attempt, milliseconds. */
 export function attemptTimeoutMs(
-  { attemptTimeoutMsMax }: Pick<UpstreamDeps, 'attemptTimeoutMsMax'>,
-  { upstream }: Api,
+  deps: Pick<UpstreamDeps, 'attemptTimeoutMsMax'>,
+  { api, attemptTimeoutMsMax = deps.attemptTimeoutMsMax }: Pick<Sending, 'api' | 'attemptTimeoutMsMax'>,
 ): number {
-  return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
+  return Math.min(api.upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
 }
