@@ -171,7 +171,9 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
   ]
 }
 
-const sourceNames = (catalog: Catalog): string[] => sourcesOf(catalog).map(({ slug }) => slug)
+function sourceNames(catalog: Catalog): string[] {
+  return sourcesOf(catalog).map(({ slug }) => slug)
+}
 
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, clock, health, scheduled, log }: ProbeDeps): Promise<void> {
