@@ -76,14 +76,18 @@ export const ERRORS = {
   TEAM_NOT_FOUND: final(404, 'There is no such team.', 'List your teams with GET /v1/teams'),
   MEMBER_NOT_FOUND: final(404, 'The team has no such member.', 'List the members with GET /v1/teams/{id}'),
   USER_NOT_FOUND: final(404, 'No user has this email.', 'Ask the person to sign up first'),
-  CONNECTION_NOT_FOUND: final(404, 'There is no such connected application.', 'List them with GET /v1/connections'),
+  CONNECTION_NOT_FOUND: final(
+    404,
+    'There is no such connected application.',
+    'List your connections with GET /v1/connections',
+  ),
   CALL_NOT_FOUND: final(404, 'There is no such call.', 'Use the id of an asynchronous call of the last 15 minutes'),
   UPSTREAM_NOT_FOUND: final(
     404,
     'Not found at the source.',
     'Change the parameters, because the source has nothing under these values',
   ),
-  METHOD_NOT_ALLOWED: final(405, 'This route does not take this method.', 'Use a method of the Allow header'),
+  METHOD_NOT_ALLOWED: final(405, 'This route does not allow this method.', 'Use a method that the Allow header lists'),
   REQUEST_TIMEOUT: retryable(408, 'The request took too long to arrive.', 'Send the whole request at once'),
   ALREADY_MEMBER: final(
     409,
@@ -144,7 +148,7 @@ export const ERRORS = {
   SIGNUP_THROTTLED: retryable(429, 'Too many sign-ups from this address.', 'Wait and sign up again'),
   REGISTRATION_THROTTLED: retryable(
     429,
-    'Too many applications register from this address.',
+    'Too many applications have been registered from this address.',
     'Wait and register again',
   ),
   HEADERS_TOO_LARGE: final(

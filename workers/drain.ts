@@ -44,7 +44,7 @@ async function isNeeded({ redis, clock, slugs, log }: DrainDeps): Promise<boolea
     const isServed = slugs.every((slug) => others.some(({ serves }) => serves === undefined || serves.includes(slug)))
     return !isServed && processes.some(({ kind, isDraining }) => kind === 'web' && isDraining)
   } catch (error) {
-    log.debug({ err: error }, 'failed to read which API nodes end')
+    log.debug({ err: error }, 'failed to read which API nodes are shutting down')
     return false
   }
 }

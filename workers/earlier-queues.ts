@@ -106,7 +106,7 @@ export class EarlierQueues {
     const workers = [...this.#workers.values()]
     this.#workers.clear()
     await Promise.all(workers.map((worker) => worker.close()))
-    this.#deps.log.info('the queues of an earlier version are empty and served no longer')
+    this.#deps.log.info('the queues of an earlier version are empty; the worker has stopped serving them')
   }
 
   async #onQueue<T>(slug: string, use: (queue: Queue) => Promise<T>): Promise<T> {

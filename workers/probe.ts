@@ -223,7 +223,7 @@ async function reseal({ db, encryption, log }: ProbeDeps): Promise<void> {
     const { resealed, unreadable } = await resealAll(db, encryption)
     if (resealed > 0) log.info({ resealed, unreadable }, 'stored secrets are sealed by the current ENCRYPTION_KEY')
   } catch (error) {
-    log.warn({ err: error }, 'failed to seal stored secrets anew; the next try is in a minute')
+    log.warn({ err: error }, 'failed to reseal stored secrets; the next attempt is in a minute')
   }
 }
 

@@ -142,7 +142,7 @@ function warnOfStalled(worker: QueueWorker, log: Log): void {
   let jobs = 0
   let warnedAt = Number.NEGATIVE_INFINITY
   const warn = (): void => {
-    if (jobs > 0) log.warn({ lane: worker.name, jobs }, 'jobs of a worker that died or stood still run again')
+    if (jobs > 0) log.warn({ lane: worker.name, jobs }, 'jobs of a worker that died or stalled run again')
     jobs = 0
   }
   worker.on('stalled', () => {

@@ -29,7 +29,7 @@ export function signAddressProof(secrets: Secret[], { userId, email }: AddressPr
 export async function verifyAddressProof(secrets: Secret[], token: string): Promise<AddressProof> {
   const refuse = (cause?: unknown) =>
     new GatewayError('INVALID_TOKEN', {
-      message: 'The link is not valid, or it is more than a day old.',
+      message: 'The link is not valid, or is more than a day old.',
       hint: 'Request the mail again with POST /v1/auth/verification',
       cause,
     })

@@ -19,7 +19,7 @@ export const allowedMembers = {
       Type.Array(Type.String({ maxLength: 64 }), {
         minItems: 1,
         maxItems: 200,
-        description: 'Slugs of the APIs it may call; null: all',
+        description: 'Slugs of the APIs that the credential may call; null: all',
       }),
     ),
   ),
@@ -29,7 +29,7 @@ export const allowedMembers = {
         minItems: 1,
         maxItems: 20,
         description:
-          'IPv4 and IPv6 addresses and networks (CIDR, such as 203.0.113.0/24) from which it may be used; null: everywhere',
+          'IPv4 and IPv6 addresses and networks (CIDR, such as 203.0.113.0/24) from which the credential may be used; null: everywhere',
       }),
     ),
   ),
@@ -37,17 +37,21 @@ export const allowedMembers = {
     nullable(
       Type.Object(
         {
-          perMinute: Limit('Calls in any minute; null: as many as the plan'),
-          perMonth: Limit('Live calls in a UTC month; null: as many as the plan'),
-          inFlight: Limit('Calls at once; null: as many as the plan'),
+          perMinute: Limit('Calls in any minute; null: only the limit of the plan'),
+          perMonth: Limit('Live calls in a UTC month; null: only the limit of the plan'),
+          inFlight: Limit('Calls at once; null: only the limit of the plan'),
         },
-        { description: 'Its own limits, in addition to the limits of the plan; null: none. The smaller number counts' },
+        {
+          description:
+            'Limits of the credential, in addition to the limits of the plan; null: none. The smaller number counts',
+        },
       ),
     ),
   ),
   mayWrite: Type.Optional(
     Type.Boolean({
-      description: 'Whether it may call endpoints that change something at their source; by default it may only read',
+      description:
+        'Whether the credential may call endpoints that change something at their source; by default it may only read',
     }),
   ),
 }
@@ -56,21 +60,25 @@ type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
 
 /** The same members in answers. */
 export const allowedAnswerMembers = {
-  apis: nullable(Type.Array(Type.String(), { description: 'Slugs of the APIs it may call; null: all' })),
+  apis: nullable(
+    Type.Array(Type.String(), { description: 'Slugs of the APIs that the credential may call; null: all' }),
+  ),
   addresses: nullable(
     Type.Array(Type.String(), {
-      description: 'Addresses and networks (CIDR) from which it may be used; null: everywhere',
+      description: 'Addresses and networks (CIDR) from which the credential may be used; null: everywhere',
     }),
   ),
   limits: Type.Object(
     {
-      perMinute: nullable(Type.Integer({ description: 'Calls in any minute; null: as many as the plan' })),
-      perMonth: nullable(Type.Integer({ description: 'Live calls in a UTC month; null: as many as the plan' })),
-      inFlight: nullable(Type.Integer({ description: 'Calls at once; null: as many as the plan' })),
+      perMinute: nullable(Type.Integer({ description: 'Calls in any minute; null: only the limit of the plan' })),
+      perMonth: nullable(Type.Integer({ description: 'Live calls in a UTC month; null: only the limit of the plan' })),
+      inFlight: nullable(Type.Integer({ description: 'Calls at once; null: only the limit of the plan' })),
     },
-    { description: 'Its own limits, in addition to the limits of the plan' },
+    { description: 'Limits of the credential, in addition to the limits of the plan' },
   ),
-  mayWrite: Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
+  mayWrite: Type.Boolean({
+    description: 'Whether the credential may call endpoints that change something at their source',
+  }),
 }
 
 /** Columns of a key or a connection. */
@@ -122,9 +130,11 @@ function checkedApis(catalog: Catalog, apis: string[]): string[] {
     offeredApis(catalog).map(({ slug }) => slug),
   )
   // The message does not repeat a text that cannot be a slug.
-  const name = /^[\w-]+$/.test(unknown) ? unknown : `number ${index + 1} of the list`
+  const problem = /^[\w-]+$/.test(unknown)
+    ? `The catalog has no API ${unknown}`
+    : `Item ${index + 1} of the list of APIs is not the name of an API`
   throw new GatewayError('VALIDATION_ERROR', {
-    message: `The catalog has no API ${name}${meant === undefined ? '.' : `; did you mean ${meant}?`}`,
+    message: `${problem}${meant === undefined ? '.' : `; did you mean ${meant}?`}`,
     hint: 'Correct the list of APIs and send the request again',
     tokens: { param: 'apis' },
   })
@@ -135,7 +145,7 @@ function checkedAddresses(written: string[]): string[] {
     const network = normalizedNetwork(entry)
     if (network !== undefined) return network
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `Number ${index + 1} of the list of addresses is not an IPv4 or IPv6 address or network.`,
+      message: `Item ${index + 1} of the list of addresses is not an IPv4 or IPv6 address or network.`,
       hint: 'Write each address as 203.0.113.7 or 2001:db8::7, and each network as 203.0.113.0/24 or 2001:db8::/32',
       tokens: { param: 'addresses' },
     })

@@ -16,7 +16,7 @@ export function readExpiry(value: string | null | undefined): Date | null {
   const expiresAt = new Date(value)
   if (!(expiresAt.getTime() > Date.now())) {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member expiresAt must be in the future.',
+      message: 'Member expiresAt must be a time in the future.',
       tokens: { param: 'expiresAt' },
     })
   }

@@ -15,20 +15,27 @@ export const KeyAnswer = Type.Object(
     environment: Type.Enum(['live', 'test'], {
       description: 'live reaches the real APIs; test is answered from recorded examples',
     }),
-    label: nullable(Type.String({ description: 'Your name for it' })),
-    createdAt: Type.String({ format: 'date-time', description: 'When it was made' }),
+    label: nullable(Type.String({ description: 'Your name for the key' })),
+    createdAt: Type.String({ format: 'date-time', description: 'When the key was created' }),
     lastFour: Type.String({ description: 'The last four characters of the key' }),
-    lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last used, to the minute' })),
-    expiresAt: nullable(Type.String({ format: 'date-time', description: 'From then on it is refused; null: never' })),
+    lastUsedAt: nullable(
+      Type.String({ format: 'date-time', description: 'When the key was last used, to the minute' }),
+    ),
+    expiresAt: nullable(
+      Type.String({ format: 'date-time', description: 'Time from which the gateway refuses the key; null: never' }),
+    ),
     teamId: nullable(
-      Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
+      Type.String({ format: 'uuid', description: 'Id of the team that the key belongs to; null: your own key' }),
     ),
     ...allowedAnswerMembers,
     replacedBy: nullable(
-      Type.String({ format: 'uuid', description: 'The key that replaced it: it works until expiresAt; null: none' }),
+      Type.String({
+        format: 'uuid',
+        description: 'Id of the key that replaced this key, which works until expiresAt; null: the key was not rotated',
+      }),
     ),
     createdBy: nullable(
-      Type.String({ format: 'uuid', description: 'The account that made it; null if that is no longer known' }),
+      Type.String({ format: 'uuid', description: 'Id of the account that created the key; null: not known' }),
     ),
   },
   { title: 'ApiKey' },
@@ -36,7 +43,7 @@ export const KeyAnswer = Type.Object(
 
 /** A key that was just made. */
 export const CreatedKey = Type.Object({
-  key: Type.String({ description: 'The full key, shown this once' }),
+  key: Type.String({ description: 'The full key. The gateway shows it only now' }),
   id: Type.String({ format: 'uuid', description: 'Id of the key' }),
   keyPrefix: Type.String({ description: 'Start of the key: agw_live_ or agw_test_' }),
 })

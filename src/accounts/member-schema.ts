@@ -8,7 +8,7 @@ export const MemberAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the membership' }),
     userId: Type.String({ format: 'uuid', description: 'Id of the account' }),
-    email: Type.String({ description: 'Address of the account' }),
+    email: Type.String({ description: 'Email address of the account' }),
     role: Type.Enum(['owner', 'admin', 'member'], { description: 'What the member may do' }),
     joinedAt: Type.String({ format: 'date-time', description: 'When the member was added' }),
     emailVerified: Type.Boolean({

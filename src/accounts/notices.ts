@@ -48,7 +48,7 @@ export async function sendNotices<T extends Notice>(
   if (claimed.length === 0) return false
   const { subject, lines } = write(claimed)
   const settings = `${config.http.baseUrl}/account/settings`
-  const end = `You get such a mail once for each event. To get none, switch notices off on ${settings}`
+  const end = `You get one mail for each event. To stop these mails, switch notices off at ${settings}`
   try {
     await mailer.send({ to: address, subject, text: [...lines, end].join('\n\n') })
     return true
@@ -71,9 +71,9 @@ export async function sendExpiryNotices(deps: NoticeDeps, signal?: AbortSignal):
     await sendNotices(deps, { accountId, notices }, (keys) => ({
       subject: keys.length === 1 ? 'An API key expires soon' : `${keys.length} API keys expire soon`,
       lines: [
-        'These keys are refused from the given time on:',
+        'The gateway refuses these keys from the given time on:',
         keys.map(expiryLine).join('\n'),
-        `Rotate a key to go on without a break: ${deps.config.http.baseUrl}/account/keys`,
+        `Rotate a key to continue without interruption: ${deps.config.http.baseUrl}/account/keys`,
       ],
     }))
   }

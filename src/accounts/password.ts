@@ -82,7 +82,7 @@ export async function isPasswordOf(
 export function noPassword(member: string): GatewayError {
   return new GatewayError('INVALID_CREDENTIALS', {
     message: 'The account has no password.',
-    hint: 'Have a link mailed that sets a password (Forgot your password?), or ask the operator of this gateway for the link',
+    hint: 'Choose "Forgot your password?" on the log-in page to get a link that sets a password, or ask the operator of this gateway for the link',
     tokens: { param: member },
   })
 }
@@ -128,7 +128,7 @@ async function waitForSlot(client: string): Promise<void> {
     // A sign-up and a change of the password wait here too, so the message does not speak of a
     // log-in.
     throw new GatewayError('LOGIN_THROTTLED', {
-      message: 'Too many passwords are being checked at the moment.',
+      message: 'The gateway is checking too many passwords at the moment.',
       hint: 'Wait and send the request again',
       retryAfterMs: 2_000,
     })

@@ -7,17 +7,20 @@ import type { ErrorCode } from '../errors.ts'
 const ValidationFailure = Type.Object(
   {
     code: Type.String({
-      description: 'Code with which a call would have failed; KEY_NOT_CHECKABLE: the API takes any key',
+      description: 'Error code that a call would have got; KEY_NOT_CHECKABLE: the API answers the same with any key',
     }),
-    message: Type.String({ description: 'What happened, and what to do' }),
-    at: Type.String({ format: 'date-time', description: 'When it was tried' }),
+    message: Type.String({ description: 'What happened, and what you can do' }),
+    at: Type.String({ format: 'date-time', description: 'Time of the attempt' }),
     nextAt: nullable(
-      Type.String({ format: 'date-time', description: 'From when on it is tried again by itself; null: it is not' }),
+      Type.String({
+        format: 'date-time',
+        description: 'Time from which the gateway tries again by itself; null: it does not try again',
+      }),
     ),
   },
   {
     description:
-      'Why the last validation could not be made, such as an API that does not answer. It says nothing of the key, whose status stays. Null if the API said something of the key, or no validation has ended',
+      'Why the last validation had no result, for example because the API did not answer; the status of the key stays as it was. Null: the last validation had a result, or no validation has ended',
   },
 )
 
@@ -26,15 +29,16 @@ export const ProviderKeyAnswer = Type.Object(
     apiSlug: Type.String({ description: 'Slug of the API' }),
     displayName: Type.String({ description: 'Name of the API' }),
     accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required'], {
-      description: 'Whose key calls use: only the operator’s, yours if you save one, or always yours',
+      description:
+        'Whose key the gateway uses for your calls: always the operator’s, yours if you save one, or always yours',
     }),
     status: Type.Enum(['valid', 'invalid', 'unvalidated'], {
-      description: 'What the API said of the key; unvalidated: nothing yet',
+      description: 'Result of the last validation; unvalidated: the API has not accepted or refused the key yet',
     }),
     maskedKey: nullable(Type.String({ description: 'The last four characters, the rest masked' })),
-    savedAt: Type.String({ format: 'date-time', description: 'When it was stored' }),
+    savedAt: Type.String({ format: 'date-time', description: 'When the key was stored' }),
     lastValidatedAt: nullable(
-      Type.String({ format: 'date-time', description: 'When the API last said something of it' }),
+      Type.String({ format: 'date-time', description: 'When the API last accepted or refused the key' }),
     ),
     validationFailure: nullable(ValidationFailure),
   },
@@ -70,9 +74,9 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
   const byItself =
     api.pausedMode === 'hold'
-      ? `It is checked by itself when ${name} is resumed.`
-      : 'It is checked again by itself within a minute.'
-  const next = nextAt === null ? `Check it again when ${until}.` : byItself
+      ? `The gateway checks it when the operator resumes ${name}.`
+      : 'The gateway checks it again within a minute.'
+  const next = nextAt === null ? `Validate it again when ${until}.` : byItself
   return {
     code,
     message: `${cause}, so the key could not be checked. The key is saved. ${next}`,
@@ -82,7 +86,7 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
 }
 
 const notCheckable = (name: string): string =>
-  `${name} answers a made-up key as it answers yours, so nothing shows whether your key is good. The key is saved and sent with your calls, which share the small limit of all unverified keys. Delete it to use the gateway's own access.`
+  `${name} gives the same answer to an invented key as to yours, so the gateway cannot tell whether your key is valid. The key is saved and sent with your calls, which share the small limit of all unverified keys. Delete it to use the gateway's own access.`
 
 interface FailureWords {
   cause: string
@@ -91,13 +95,13 @@ interface FailureWords {
 }
 
 const unanswered = (name: string): FailureWords => ({
-  cause: `${name} did not answer as it should`,
+  cause: `${name} did not give a usable answer`,
   until: `${name} answers`,
 })
 
 const limiting = (name: string): FailureWords => ({
-  cause: `${name} takes no more requests at the moment`,
-  until: 'it takes them',
+  cause: `${name} accepts no more requests at the moment`,
+  until: 'it accepts requests again',
 })
 
 const WORDS: Partial<Record<ErrorCode, (name: string) => FailureWords>> = {

@@ -27,7 +27,7 @@ const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
 const notGood = (): GatewayError =>
   new GatewayError('INVALID_TOKEN', {
-    message: `The link is not valid. It was used already, or it is more than ${RESET_LINK_MINUTES} minutes old.`,
+    message: `The link is not valid, because it was used already, is more than ${RESET_LINK_MINUTES} minutes old, or is not complete.`,
     hint: 'Ask for another link and open the newest one',
   })
 

@@ -55,8 +55,8 @@ export async function verifySessionToken(
   // The library also accepts padding and line breaks, which are spellings that we never write.
   if (!COMPACT_JWS.test(token)) {
     throw new GatewayError('INVALID_TOKEN', {
-      message: 'This is neither an API key (agw_…) nor a session token.',
-      hint: 'Send an API key, which the portal shows when it is made, or a session token of POST /v1/auth/login',
+      message: 'The credential is neither an API key (agw_…) nor a session token.',
+      hint: 'Send an API key, which the portal shows when you create it, or the session token from POST /v1/auth/login',
     })
   }
   try {

@@ -15,9 +15,9 @@ export const TeamAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the team' }),
     name: Type.String({ description: 'Name of the team' }),
-    ownerId: Type.String({ format: 'uuid', description: 'Account that owns it' }),
-    createdAt: Type.String({ format: 'date-time', description: 'When it was made' }),
-    updatedAt: Type.String({ format: 'date-time', description: 'When it was last changed' }),
+    ownerId: Type.String({ format: 'uuid', description: 'Id of the account that owns the team' }),
+    createdAt: Type.String({ format: 'date-time', description: 'When the team was created' }),
+    updatedAt: Type.String({ format: 'date-time', description: 'When the team was last changed' }),
   },
   { title: 'Team' },
 )

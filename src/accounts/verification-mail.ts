@@ -16,7 +16,7 @@ export async function mailVerification(
     to: email,
     subject: 'Verify your email address',
     text: [
-      `An account was made with this address at ${config.http.baseUrl}.`,
+      `Somebody created an account with this address at ${config.http.baseUrl}.`,
       'If it was you, open this link within a day:',
       `${config.http.baseUrl}/verify?token=${token}`,
       'If it was not you, do nothing.',

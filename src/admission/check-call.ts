@@ -86,7 +86,7 @@ export interface ServedDeps {
 export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
   if (lanes.isServed(slug)) return
   throw new GatewayError('API_NOT_ENABLED', {
-    message: `No worker that runs now has loaded the API ${slug}.`,
+    message: `No running worker has loaded the API ${slug}.`,
     hint: 'Retry later, or tell the operator',
     retryAfterMs: NOT_SERVED_RETRY_MS,
     tokens: { api: slug },

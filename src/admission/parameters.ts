@@ -44,7 +44,8 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
     if (Array.isArray(parameter.value) && !byName.get(parameter.name)?.isBody) flat.push(...itemsOf(parameter))
     else flat.push(parameter)
   }
-  if (flat.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
+  if (flat.length > PARAMETERS_MAX)
+    throw invalidParameter(undefined, `a call may have at most ${PARAMETERS_MAX} parameters`)
   checkHoldNoKey(flat)
   const { values, undeclared } = gather(target.endpoint, flat)
   const extra = undeclared.length === 0 ? [] : readExtra(target, undeclared)
@@ -122,12 +123,16 @@ function readExtra({ api, endpoint }: CallTarget, undeclared: GivenParameter[]):
   if (misplaced) throw invalidParameter(misplaced.name, 'it is a member of the body: put it into body')
   if ((declaration.effect ?? 'read') === 'read') return readUndeclared(api, endpoint, undeclared)
   const names = parameters.map((parameter) => parameter.name).join(', ') || 'none'
-  throw invalidParameter(undeclared[0]?.name, `a call that changes something takes declared parameters alone: ${names}`)
+  throw invalidParameter(
+    undeclared[0]?.name,
+    `a call that changes something accepts only declared parameters: ${names}`,
+  )
 }
 
 function checkBodySize(bodyBytesMax: number, body: unknown): void {
   const bytes = body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body))
-  if (bytes > bodyBytesMax) throw invalidParameter('body', `it has ${bytes} bytes, and ${bodyBytesMax} is the most`)
+  if (bytes > bodyBytesMax)
+    throw invalidParameter('body', `it has ${bytes} bytes, and at most ${bodyBytesMax} are allowed`)
 }
 
 function readDeclared(
@@ -160,7 +165,7 @@ function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter
     return expectation(schema, true) + exampleOf(endpoint, name, schema)
   }
   const [, [first]] = validator.Errors(value)
-  return `${first?.instancePath || 'it'} ${first?.message ?? 'does not fit'}`
+  return `${first?.instancePath || 'it'} ${first?.message ?? 'does not match the schema'}`
 }
 
 /** An example for a text, such as `, such as USD`. For a number the bounds are enough. */
@@ -185,7 +190,7 @@ function missingParameter(
   for (const [misspelt] of extra) {
     const meant = isName(misspelt) ? nearestName(misspelt, names) : undefined
     if (meant === undefined || byName.get(meant) !== missing) continue
-    words.push(`${misspelt} is not known, did you mean ${meant}?`)
+    words.push(`${misspelt} is not known; did you mean ${meant}?`)
     break
   }
   return invalidParameter(name, words.join('; '))

@@ -32,8 +32,8 @@ export function checkAddress(principal: Principal, caller: CallerAddress): void 
   if (mayComeFrom(principal, caller)) return
   throw new GatewayError('KEY_ADDRESS_FORBIDDEN', {
     message: principal.connection
-      ? `The account does not let this application call from the address ${caller.ip}.`
-      : `The owner of this key does not let it be used from the address ${caller.ip}.`,
+      ? `The account does not allow this application to call from the address ${caller.ip}.`
+      : `The owner of this key does not allow calls from the address ${caller.ip}.`,
     tokens: { address: caller.ip },
   })
 }
@@ -54,8 +54,8 @@ export function requestSubject(principal: Principal, caller: CallerAddress): str
 function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly string[]): GatewayError {
   return new GatewayError('KEY_API_FORBIDDEN', {
     message: connection
-      ? `The account does not let this application call the API ${slug}.`
-      : `The owner of this key does not let it call the API ${slug}.`,
+      ? `The account does not allow this application to call the API ${slug}.`
+      : `The owner of this key does not allow calls of the API ${slug}.`,
     tokens: { allowed: apis.join(',') },
   })
 }
@@ -78,7 +78,7 @@ export function liveCallsRefused(missing: NonNullable<Principal['missingForLiveC
         hint: 'Use a test key meanwhile, or ask the operator',
       })
     : new GatewayError('FORBIDDEN', {
-        message: 'Live calls are refused until you have verified the email address of this account.',
+        message: 'The gateway refuses live calls until you have verified the email address of this account.',
         hint: 'Open the link in the mail, or request the mail again with POST /v1/auth/verification',
       })
 }

@@ -72,8 +72,8 @@ function comparableName(name: string): string {
 
 function checkName(name: string, comparable: string): void {
   // Some upstreams remove blanks, and would then read a declared or reserved name.
-  if (name !== name.trim()) throw invalidParameter(undefined, 'its name has blanks around it')
-  if (comparable === '') throw invalidParameter(undefined, 'one has no name')
+  if (name !== name.trim()) throw invalidParameter(undefined, 'its name begins or ends with a space')
+  if (comparable === '') throw invalidParameter(undefined, 'its name is empty')
   // PHP reads `a[b` as `a_b`.
   if (name.includes('[') && !name.endsWith(']'))
     throw invalidParameter(undefined, 'the brackets of its name are not closed')
@@ -82,7 +82,7 @@ function checkName(name: string, comparable: string): void {
 function forwardedText(name: string, value: unknown): string {
   if (typeof value === 'string') return value
   if (Number.isFinite(value) || typeof value === 'boolean') return String(value)
-  throw invalidParameter(name, 'it must be a text, a number, a boolean or a list of them')
+  throw invalidParameter(name, 'it must be a string, a number, a boolean or a list of these')
 }
 
 export function invalidParameter(parameter: string | undefined, reason: string): GatewayError {

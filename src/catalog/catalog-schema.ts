@@ -4,28 +4,30 @@ import { nullable } from './json.ts'
 const CatalogEndpoint = Type.Object({
   path: Type.String({ description: 'Path of the endpoint, such as /current' }),
   method: Type.String({ description: 'HTTP method' }),
-  description: nullable(Type.String({ description: 'What it answers' })),
+  description: nullable(Type.String({ description: 'What the endpoint returns' })),
   params: Type.Record(
     Type.String(),
     Type.Object({
       type: Type.String({ description: 'JSON type of the value' }),
-      required: Type.Boolean({ description: 'Whether a call must give it' }),
+      required: Type.Boolean({ description: 'Whether a call must have the parameter' }),
       description: Type.String({ description: 'Meaning and bounds' }),
-      aliases: Type.Optional(Type.Array(Type.String(), { description: 'Other names that a call may use for it' })),
-      default: Type.Optional(Type.Unknown({ description: 'Value if a call gives none' })),
+      aliases: Type.Optional(
+        Type.Array(Type.String(), { description: 'Other names that a call may use for the parameter' }),
+      ),
+      default: Type.Optional(Type.Unknown({ description: 'Value if a call does not have the parameter' })),
     }),
     { description: 'Parameters by name' },
   ),
   effect: Type.Optional(
     Type.Enum(['repeatable', 'once'], {
       description:
-        'What a call changes at the source; absent: nothing. repeatable: the same call again does no harm. once: it is never sent twice',
+        'How a call changes something at the source. Absent: a call changes nothing. repeatable: sending the same call again does no harm. once: the gateway never sends a call twice',
     }),
   ),
   example: Type.Optional(
     Type.Enum(['document', 'made'], {
       description:
-        'What answers test calls: document, an example of the document of the API; made, a value made from its schema. Absent: a recorded answer',
+        'Source of the answers to test calls. document: an example in the OpenAPI document of the API. made: a value generated from the schema. Absent: a recorded answer',
     }),
   ),
 })
@@ -36,17 +38,17 @@ export const ApiEntry = Type.Object(
     api_name: Type.String({ description: 'Slug, as in the path of a call' }),
     display_name: Type.String({ description: 'Name for people' }),
     category: nullable(Type.String({ description: 'Group of the catalog' })),
-    description: nullable(Type.String({ description: 'What the API answers' })),
+    description: nullable(Type.String({ description: 'What the API returns' })),
     tags: Type.Array(Type.String(), { description: 'Subjects' }),
-    free: Type.Boolean({ description: 'Whether its lowest tier is the free plan' }),
+    free: Type.Boolean({ description: 'Whether the free plan may call the API' }),
     tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise'], {
-      description: 'Lowest tier that may call it',
+      description: 'Lowest tier that may call the API',
     }),
-    enabled: Type.Boolean({ description: 'Whether live calls are taken; test keys are answered either way' }),
-    waiting_for: nullable(Type.String({ description: 'What an API that is not enabled waits for' })),
-    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled, or paused' }),
+    enabled: Type.Boolean({ description: 'Whether the gateway accepts live calls; it always answers test calls' }),
+    waiting_for: nullable(Type.String({ description: 'What is missing if the API is not enabled; null: nothing' })),
+    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 if the API is not enabled or is paused' }),
     example_query: nullable(Type.String({ description: 'Path and query of an example call' })),
-    endpoints: Type.Array(CatalogEndpoint, { description: 'Its endpoints' }),
+    endpoints: Type.Array(CatalogEndpoint, { description: 'Endpoints of the API' }),
   },
   { title: 'ApiEntry' },
 )
@@ -62,52 +64,54 @@ export const CatalogAnswer = Type.Object({
 const status = (description: string) => Type.Enum(['Healthy', 'Degraded', 'Down'], { description })
 
 const Change = Type.Object({
-  at: Type.String({ format: 'date-time', description: 'When it changed' }),
+  at: Type.String({ format: 'date-time', description: 'Time of the change' }),
   from: status('State before'),
   to: status('State after'),
   cause: Type.String({
     description: 'score, failures-in-a-row, trials-passed, members-back, or `lacks` with the members that answers lack',
   }),
-  code: nullable(Type.String({ description: 'Code of the attempt that decided it' })),
+  code: nullable(Type.String({ description: 'Error code of the attempt that caused the change' })),
   score: Type.Integer({ description: 'Score after the change, 0 to 100' }),
 })
 
 const Health = Type.Object(
   {
-    status: status('State; the nearest state if it was not checked yet'),
+    status: status('State of the API: Healthy if it was not checked yet, Down if it answers no live calls'),
     score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
     meanwhile: nullable(
       Type.String({
         description:
-          'What callers get while the API is not healthy, is paused, is not enabled or is limited by its source; null: nothing to say',
+          'What callers get while the API is not healthy, is paused, is not enabled or is limited by its source; null: calls are answered as usual',
       }),
     ),
-    since: nullable(Type.String({ format: 'date-time', description: 'Begin of this state; null if it never changed' })),
+    since: nullable(
+      Type.String({ format: 'date-time', description: 'Start of this state; null: the state has never changed' }),
+    ),
     checkedAt: nullable(
       Type.String({
         format: 'date-time',
-        description: 'Last call or probe; null: not checked yet, so nothing is known',
+        description: 'Time of the last call or probe; null: the API was never checked',
       }),
     ),
     parts: Type.Object(
       {
         availability: Type.Number({ description: 'Up to 80: 80·max(0, 1−2f) with f = fail/(ok+fail+5)' }),
         latency: Type.Number({ description: 'Up to 20: 20·clamp((10 s − p95)/9 s, 0, 1)' }),
-        ok: Type.Number({ description: 'Good attempts, each counting half after two minutes' }),
-        fail: Type.Number({ description: 'Failed attempts, likewise' }),
+        ok: Type.Number({ description: 'Successful attempts; the weight of an attempt halves every two minutes' }),
+        fail: Type.Number({ description: 'Failed attempts, weighted like ok' }),
         failShare: Type.Number({ description: 'Share of attempts that failed, 0 to 1' }),
         p95Ms: nullable(
           Type.Number({
-            description: '95th percentile of the time of an attempt, milliseconds; null without attempts',
+            description: '95th percentile of the duration of an attempt, milliseconds; null: no attempts',
           }),
         ),
       },
-      { description: 'What the score is made of' },
+      { description: 'The parts of the score' },
     ),
     lastChange: Type.Union([Change, Type.Null()], { description: 'Latest change of the state' }),
     history: Type.Array(Change, { description: 'Changes of the last 24 hours, newest first' }),
   },
-  { description: 'How well it answers' },
+  { description: 'Health of the source of the API' },
 )
 
 /** The upstream's cap as it is now; null if it is not known, for want of Redis. */
@@ -115,32 +119,33 @@ const CapAnswer = Type.Object(
   {
     concurrency: Type.Integer({ description: 'Requests that may be under way at once' }),
     underWay: nullable(Type.Integer({ description: 'Requests under way now' })),
-    waiting: nullable(Type.Integer({ description: 'Calls that wait for their turn' })),
+    waiting: nullable(Type.Integer({ description: 'Calls that wait in the queue' })),
     nextSlotMs: nullable(
-      Type.Integer({ description: 'When a call that comes now would have its turn, milliseconds from now' }),
+      Type.Integer({ description: 'How long a call that arrives now would wait in the queue, milliseconds' }),
     ),
     limitedForMs: nullable(
       Type.Integer({
-        description: 'How long its source takes no request of the gateway, by its own words; 0: it takes them',
+        description:
+          'How long the source refuses requests of the gateway, as the source itself stated, milliseconds; 0: it does not refuse them',
       }),
     ),
     rates: Type.Array(
       Type.Object({
         max: Type.Integer({ description: 'Requests allowed in any window' }),
         seconds: Type.Number({ description: 'Length of the window' }),
-        left: nullable(Type.Integer({ description: 'Of them, left now' })),
+        left: nullable(Type.Integer({ description: 'Requests left in the current window' })),
       }),
       { description: 'Limits in rolling windows' },
     ),
   },
-  { description: 'What its source allows the gateway' },
+  { description: 'How many requests the source of the API allows the gateway' },
 )
 
 /** What a credential has left. */
 export const Allowance = Type.Object({
   minuteLeft: Type.Integer({ description: 'Calls left in this minute' }),
   monthLeft: nullable(Type.Integer({ description: 'Calls left in this month; null for test calls' })),
-  inFlightLeft: Type.Integer({ description: 'Further calls that may be under way' }),
+  inFlightLeft: Type.Integer({ description: 'How many more calls may be under way at once' }),
 })
 export type Allowance = Static<typeof Allowance>
 
@@ -149,7 +154,7 @@ export const Quote = Type.Object(
   {
     waitMs: nullable(
       Type.Integer({
-        description: 'Until a call could be sent to the source, milliseconds; null: not known, or never',
+        description: 'Time until the gateway could send a call to the source, milliseconds; null: not known, or never',
       }),
     ),
     limitedBy: Type.Union(
@@ -167,30 +172,33 @@ export const Quote = Type.Object(
             'health',
             'source',
           ],
-          { description: 'What a call waits for, or is refused for' },
+          { description: 'What makes a call wait, or why it is refused' },
         ),
         Type.Null(),
       ],
-      { description: 'null: nothing' },
+      { description: 'null: a call is sent at once' },
     ),
     ...Allowance.properties,
     stored: Type.Array(Type.String(), {
-      description: 'Endpoints whose answer to a call without parameters is stored: it needs no request to the source',
+      description:
+        'Endpoints whose answer to a call without parameters is stored, so that the call needs no request to the source',
     }),
-    health: status('Of the source'),
+    health: status('State of the source'),
   },
-  { description: 'What a call with this credential would meet now; takes nothing' },
+  { description: 'What would happen to a call with this credential now. Reading it counts against no limit' },
 )
 export type Quote = Static<typeof Quote>
 
 const TermsAnswer = Type.Object(
   {
     summary: Type.String({ description: 'The terms in a sentence' }),
-    url: nullable(Type.String({ description: 'The terms in full' })),
-    licence: nullable(Type.String({ description: 'Address of the licence of the data; null: none is named' })),
-    attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
+    url: nullable(Type.String({ description: 'Address of the full terms' })),
+    licence: nullable(
+      Type.String({ description: 'Address of the licence of the data; null: the source names no licence' }),
+    ),
+    attribution: nullable(Type.String({ description: 'Credit that the source requires' })),
   },
-  { description: 'Terms of its source' },
+  { description: 'Terms of the source' },
 )
 
 /** One API, with its health, limits and terms. */
@@ -202,16 +210,20 @@ export const ApiDetail = Type.Object({
   fallback: nullable(
     Type.Object(
       {
-        name: Type.String({ description: 'Host of its website' }),
+        name: Type.String({ description: 'Host name of the website of the second source' }),
         answering: Type.Boolean({
-          description: 'Whether it answers calls now, because the source of the API is down or limits the gateway',
+          description:
+            'Whether the second source answers calls now, because the source of the API is down or limits the gateway',
         }),
         terms: TermsAnswer,
       },
-      { description: 'A second source, which answers when the source of the API fails; null: there is none' },
+      {
+        description:
+          'A second source, which answers if the source of the API fails; null: the API has no second source',
+      },
     ),
   ),
-  docs: Type.String({ description: 'Page of the API' }),
+  docs: Type.String({ description: 'Address of the documentation of the API' }),
   now: Type.Optional(Quote),
 })
 export type ApiDetail = Static<typeof ApiDetail>

@@ -46,15 +46,17 @@ export function contactWords({ slug, caps, lackedContact }: Api): string | undef
   if (!lackedContact) return undefined
   const { rule } = lackedContact
   const [now, then] = [rateWords(caps), rateWords(lackedContact.caps)]
-  return now === then ? `${slug}: ${rule}` : `${slug}: ${rule}, so its cap is ${now}; with CONTACT set it is ${then}`
+  return now === then
+    ? `${slug}: ${rule}`
+    : `${slug}: ${rule}, so its cap is ${now}. If you set CONTACT, the cap is ${then}`
 }
 
 /** What a call of an endpoint changes, in words; empty if it changes nothing. */
 export function effectWords({ declaration: { effect = 'read' } }: ApiEndpoint): string {
   if (effect === 'read') return ''
   return effect === 'once'
-    ? 'Changes something at its source, and is never sent twice.'
-    : 'Changes something at its source; the same call again does no harm.'
+    ? 'Changes something at its source. The gateway never sends the call twice.'
+    : 'Changes something at its source. Sending the same call again does no harm.'
 }
 
 /** How long answers of an endpoint are stored, in words. */

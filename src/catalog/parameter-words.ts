@@ -37,16 +37,16 @@ function mustBe(schema: ParameterSchema): string {
 const KINDS: Record<string, string> = {
   integer: 'a whole number',
   number: 'a number',
-  string: 'a text',
+  string: 'a string',
   boolean: 'true or false',
   object: 'a JSON object',
   array: 'a list',
   any: 'a JSON value',
 }
 
-/** Other names of a parameter: `Also taken as lon or lng`; empty if it has none. */
+/** Other names of a parameter: `Also accepted as lon or lng`; empty if it has none. */
 export function aliasWords(aliases: readonly string[]): string {
-  return aliases.length === 0 ? '' : `Also taken as ${aliases.join(' or ')}`
+  return aliases.length === 0 ? '' : `Also accepted as ${aliases.join(' or ')}`
 }
 
 /** The values that a parameter may have, if its schema lists them. */
@@ -67,19 +67,19 @@ const PATTERN_WORDS: Record<string, string> = {
   '^[0-9]{4}-[0-9]{2}-[0-9]{2}$': 'date: YYYY-MM-DD',
   '^2\\d{3}-\\d{2}-\\d{2}$': 'date: YYYY-MM-DD',
   '^[0-9]{1,10}$': '1–10 digits',
-  '^[A-Za-z0-9_-]+(\\[bot\\])?$': 'letters, digits, - and _; [bot] may stand at the end',
+  '^[A-Za-z0-9_-]+(\\[bot\\])?$': 'letters, digits, - and _; may end with [bot]',
   '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$': 'letters, with one / between breed and sub-breed',
-  '^[^#<>\\[\\]|{}]+$': 'none of # < > [ ] | { }',
-  '^[^,]*$': 'no comma',
+  '^[^#<>\\[\\]|{}]+$': 'without # < > [ ] | { }',
+  '^[^,]*$': 'without commas',
   '^[A-Za-z][A-Za-z0-9_+/-]*$': 'the name of a time zone: Area/City',
   '^([1-9]\\d?|100)$': '1–100',
   '^([1-9]\\d{0,2}|1000)$': '1–1000',
   '^[1-5](xx|\\d\\d)$': 'a status, such as 429 or 5xx',
   '^(day|api|key|status|mode|charged)(,(day|api|key|status|mode|charged))*$':
-    'some of day, api, key, status, mode, charged, with commas between',
+    'one or more of day, api, key, status, mode, charged, separated by commas',
   '^[A-Z_]{1,60}$': 'a code, such as RATE_LIMIT_EXCEEDED',
   '^[\\w.-]{1,128}$': 'letters, digits and . - _, up to 128',
-  '^(session|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$': 'the id of a key, or session',
+  '^(session|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$': 'the id of a key, or the word session',
   '^call_[0-9a-f]{32}$': 'the id of a call: call_ and 32 characters',
   '^(\\d{1,16}_)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$': 'as the Link header of the last page has it',
   '^\\d{1,15}_[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$': 'as the Link header of the last page has it',

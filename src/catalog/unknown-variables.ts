@@ -35,7 +35,7 @@ export function misspeltSettings(names: string[], known: string[]): string[] {
     if (!/^[A-Z][A-Z0-9_]+$/.test(name) || READ_BY_OTHERS.includes(name)) return []
     const errorsMax = Math.min(2, Math.floor(name.length / LETTERS_AN_ERROR))
     const meant = errorsMax > 0 ? known.find((setting) => isWithin(errorsMax, name, setting)) : undefined
-    return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`]
+    return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`]
   })
 }
 
@@ -55,12 +55,12 @@ export function unknownVariables(names: string[], catalog: Catalog): string[] {
     const slug = known.get(middle)
     if (isSetting && slug !== undefined) {
       const isInVain = suffix === 'KEY' && !catalog.get(slug)?.upstream.credential
-      return isInVain ? [`${name} has no effect: the requests to ${slug} carry no key`] : []
+      return isInVain ? [`${name} has no effect, because the gateway sends no key to ${slug}`] : []
     }
     const nearest = slug !== undefined ? middle : nearestVariable(middle || name.slice('UPSTREAM_'.length), catalog)
     const wanted = isSetting ? suffix : SUFFIXES.join(', _')
     const hint = nearest === undefined ? '' : `; did you mean UPSTREAM_${nearest}_${wanted}?`
-    return [`${name} is the setting of no API${hint}`]
+    return [`${name} is not a setting of an API in the catalog${hint}`]
   })
 }
 

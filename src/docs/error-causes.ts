@@ -156,7 +156,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Treat this as an answer. Do not retry, because the source has nothing under these values.',
     'A name, code or id that the source does not know.',
   ),
-  METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET instead of POST, or the reverse.'),
+  METHOD_NOT_ALLOWED: help('Use a method that the Allow header lists.', 'GET instead of POST, or the reverse.'),
   REQUEST_TIMEOUT: help('Send header and body at once.', 'The connection is very slow or stopped midway.'),
   ALREADY_MEMBER: help('Change the role instead.', 'The person was added before.'),
   TEAM_LIMIT_REACHED: help(

@@ -50,7 +50,7 @@ export async function accountOfPerson(db: Db, person: Person, signupNetwork: str
   const email = provenAddress(person)
   if (email === undefined) {
     throw new GatewayError('FORBIDDEN', {
-      message: 'The sign-in provider does not say that it has verified your email address.',
+      message: 'The sign-in provider has not confirmed that your email address is verified.',
       hint: 'Verify your email address there, or log in with email and password',
     })
   }
@@ -125,7 +125,7 @@ export async function claimAnew(db: Db, claim: Claim, signupNetwork: string | nu
     const former = await lockUser(transaction, claim.userId)
     if (!former || former.email !== claim.email || former.email_verified_at !== null || !claim.mayStartAnew) {
       throw new GatewayError('FORBIDDEN', {
-        message: 'The account has changed meanwhile.',
+        message: 'The account has changed since you started to sign in.',
         hint: 'Sign in again',
       })
     }

@@ -118,8 +118,8 @@ export class OidcSignIn {
    */
   async finish(query: string, cookie: string): Promise<Person & { next: string }> {
     const pending = this.#opened(cookie).find(({ state }) => state === stateIn(query))
-    if (!pending) throw new Error('this browser has begun no such sign-in, or it took too long')
-    if (this.#exchanges >= EXCHANGES_MAX) throw new Error('too many sign-ins wait for the OIDC provider')
+    if (!pending) throw new Error('this browser has not started this sign-in, or the sign-in took too long')
+    if (this.#exchanges >= EXCHANGES_MAX) throw new Error('too many sign-ins are waiting for the OIDC provider')
     this.#exchanges += 1
     try {
       return { ...(await this.#exchange(query, pending)), next: pending.next }

@@ -25,7 +25,7 @@ export function sealClaim(secrets: Secret[], onTheWay: ClaimOnTheWay): string {
 export function openClaim(secrets: Secret[], text: string): ClaimOnTheWay {
   const [secretId = '', bytes = ''] = text.split('.')
   const over = (cause?: unknown) =>
-    new GatewayError('INVALID_TOKEN', { message: 'The sign-in is over.', hint: 'Sign in again', cause })
+    new GatewayError('INVALID_TOKEN', { message: 'The sign-in has expired.', hint: 'Sign in again', cause })
   let opened: ClaimOnTheWay & { endsAt: number }
   try {
     opened = JSON.parse(open(secrets, RECORD, { secretId, bytes: Buffer.from(bytes, 'base64url') }))

@@ -84,8 +84,8 @@ export class MonthNotices {
     return await sendNotices(this.#deps, { accountId, notices: [notice] }, () => ({
       subject: `${share} of this month's calls ${notice.kind === 'month-80' ? 'are' : 'have been'} used`,
       lines: [
-        `${used} of the ${max} calls a month ${whose} are used. They are counted from zero on ${resetsAt} (UTC).`,
-        notice.kind === 'month-100' ? 'Further live calls are refused until then; test calls work.' : undefined,
+        `${used} of the ${max} calls a month ${whose} are used. The count starts again from zero on ${resetsAt} (UTC).`,
+        notice.kind === 'month-100' ? 'The gateway refuses further live calls until then; test calls work.' : undefined,
         `Usage by day, API and key: ${config.http.baseUrl}/account`,
       ].filter((line) => line !== undefined),
     }))

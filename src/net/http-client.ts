@@ -53,7 +53,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
     if (error) return callback(error, '')
     const addresses = typeof found === 'string' ? [] : found
     const blocked = addresses.find(({ address }) => !isPublicAddress(address))
-    if (blocked) return callback(new BlockedAddressError(`${hostname} leads to ${blocked.address}`), '')
+    if (blocked) return callback(new BlockedAddressError(`${hostname} resolves to ${blocked.address}`), '')
     if (options.all) return callback(null, addresses)
     const [first] = addresses
     return callback(null, first?.address ?? '', first?.family)

@@ -30,8 +30,8 @@ export function unreachableBecause({ hostname, port }: Pick<URL, 'hostname' | 'p
   const name = hostname.replace(/^\[|\]$|\.$/g, '')
   if (isIP(name) !== 0) {
     const range = ipaddr.process(name).range()
-    return range === 'multicast' || range === 'broadcast' ? `${name} is no address of a single machine` : undefined
+    return range === 'multicast' || range === 'broadcast' ? `${name} is not the address of a single machine` : undefined
   }
   const isName = name.length <= NAME_LENGTH_MAX && name.split('.').every((label) => LABEL.test(label))
-  return isName ? undefined : `${name.slice(0, 100)} is no name that can be looked up`
+  return isName ? undefined : `${name.slice(0, 100)} is not a valid host name`
 }

@@ -18,11 +18,11 @@ export function problemOf(info: string, redis: RedisConnection): string | undefi
     return `Redis ${major}.${minor} is too old; 7.0 or newer is needed`
   }
   if (isClusterNode(info) && !(redis instanceof Cluster)) {
-    return 'Redis is a node of a Cluster and is used as a single one'
+    return 'Redis is a node of a Cluster, but the gateway is connected to it as to a single Redis'
   }
   // Any node of a Cluster may be asked, because the Cluster redirects writes.
   if (/^role:slave/m.test(info) && !(redis instanceof Cluster)) {
-    return 'Redis is a replica and takes no writes: REDIS_URL must lead to the primary'
+    return 'Redis is a replica and accepts no writes: REDIS_URL must be the address of the primary'
   }
   return undefined
 }
@@ -45,7 +45,7 @@ export function endOnClusterNode(redis: Redis): void {
         // The error is thrown outside of any promise, so that nothing catches it and the process
         // ends.
         setImmediate(() => {
-          throw new Error('Redis is a node of a Cluster and was taken for a single one')
+          throw new Error('Redis is a node of a Cluster, but the gateway connected to it as to a single Redis')
         })
       },
       // The user may not run INFO, so the Redis is used as configured.

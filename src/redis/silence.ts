@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 100
 /** Redis is connected but does not answer. */
 class SilentRedisError extends Error {
   constructor(silentMs: number) {
-    super(`Redis has not answered anything for ${silentMs} ms`)
+    super(`Redis has not answered for ${silentMs} ms`)
     this.name = 'SilentRedisError'
   }
 }

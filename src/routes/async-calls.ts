@@ -39,7 +39,7 @@ const Pending = Type.Object({
   etaMs: Type.Optional(
     Type.Integer({
       description:
-        'When the call is expected to be sent, milliseconds from now; 0: nothing holds it up, its request may be under way',
+        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way',
     }),
   ),
 })
@@ -60,7 +60,7 @@ const CANCEL_ROUTE = {
   config: { guard: 'call', errors: ['CALL_NOT_FOUND', 'CALL_ENDED'] } as const,
   schema: {
     summary: 'Cancel an asynchronous call',
-    description: 'A call that waits never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
+    description: 'If the call still waits, it never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
     tags: ['Calls'],
     params: IdParams,
     response: { 204: NoContent },

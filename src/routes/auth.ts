@@ -27,8 +27,12 @@ const SESSION_WORDS = `Session token (JWT), valid for 24 hours, or less if ${SES
 
 const SignupBody = Type.Object(
   {
-    email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
-    password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+    email: Type.String({ format: 'email', maxLength: 254, description: 'Email address of the new account' }),
+    password: Type.String({
+      minLength: 8,
+      maxLength: 256,
+      description: '8 to 256 characters; any characters are allowed',
+    }),
   },
   OPEN_BODY,
 )
@@ -37,7 +41,7 @@ const SignupAnswer = Type.Object({
   user: Type.Object(
     {
       id: Type.String({ format: 'uuid', description: 'Id of the account' }),
-      email: Type.String({ description: 'Address of the account' }),
+      email: Type.String({ description: 'Email address of the account' }),
     },
     { description: 'The new account' },
   ),
@@ -49,7 +53,7 @@ const SignupAnswer = Type.Object({
  */
 const LoginBody = Type.Object(
   {
-    email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
+    email: Type.String({ maxLength: 1_000, description: 'Email address of the account' }),
     password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
   },
   OPEN_BODY,

@@ -28,7 +28,7 @@ const BatchBody = Type.Object({
   calls: Type.Array(
     Type.Object({
       ref: Type.Optional(
-        Type.String({ maxLength: 100, description: 'Your own name for the call; its line has it too' }),
+        Type.String({ maxLength: 100, description: 'Your own name for the call, which the line of the call repeats' }),
       ),
       api: Type.String({ maxLength: 64, description: 'Slug, as in the catalog' }),
       endpoint: Type.String({ maxLength: 128, description: 'As in the catalog, such as /current' }),
@@ -41,7 +41,8 @@ const BatchBody = Type.Object({
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
       default: 'all',
-      description: 'all: the batch is refused if not all calls fit into your limits; fit: as many as fit are made',
+      description:
+        'all: the gateway refuses the batch if your limits do not allow all calls; fit: the gateway makes as many calls as your limits allow',
     }),
   ),
 })
@@ -53,33 +54,39 @@ const Results = Type.Object(
     results: Type.Array(
       Type.Object(
         {
-          index: Type.Integer({ minimum: 0, description: 'Place of the call in calls, from 0' }),
+          index: Type.Integer({ minimum: 0, description: 'Index of the call in calls, from 0' }),
           ref: Type.Optional(Type.String({ description: 'Your own name for the call' })),
           id: Type.Optional(
-            Type.String({ description: 'Names the call; absent if it was refused before it had an id' }),
+            Type.String({ description: 'Id of the call; absent if the call was refused before it got an id' }),
           ),
-          status: Type.Integer({ description: 'HTTP status with which the call would have been answered alone' }),
+          status: Type.Integer({ description: 'HTTP status that the call would have got as a request of its own' }),
           data: Type.Optional(Type.Unknown({ description: 'Data of a call that succeeded' })),
           error: Type.Optional(Type.Unknown({ description: 'Failure of a call: code, message, hint and docs' })),
           retryAfter: Type.Optional(
-            Type.Integer({ description: 'Seconds until a failed call may be made again, if that is known' }),
+            Type.Integer({
+              description: 'Seconds until you may send a failed call again; absent if that is not known',
+            }),
           ),
           cache: Type.Optional(
             Type.Enum(['hit', 'stale', 'miss'], {
               description:
-                'Whether a stored answer served the call: hit (stored and fresh), stale (stored and past its time), miss (from the source). Absent if answers are not stored',
+                'Whether the gateway answered the call with a stored answer: hit (a fresh stored answer), stale (a stored answer past its lifetime), miss (an answer of the source). Absent if answers of the endpoint are not stored',
             }),
           ),
           recordedFor: Type.Optional(
-            Type.String({ description: 'As the header X-Gateway-Recorded-For of a call, in test mode' }),
+            Type.String({
+              description: 'The value that the header X-Gateway-Recorded-For of the call would have, in test mode',
+            }),
           ),
           example: Type.Optional(
-            Type.Enum(['document', 'made'], { description: 'As the header X-Gateway-Example of a call, in test mode' }),
+            Type.Enum(['document', 'made'], {
+              description: 'The value that the header X-Gateway-Example of the call would have, in test mode',
+            }),
           ),
           link: Type.Optional(
             Type.String({
               description:
-                'As the header Link of a call to an API that has two sources: the one that answered (rel="via"), with its terms and licence',
+                'The value that the header Link of the call would have, if the API has two sources: the source that answered (rel="via"), with its terms and licence',
             }),
           ),
         },
@@ -87,14 +94,12 @@ const Results = Type.Object(
       ),
       { description: 'A result for each call, in order' },
     ),
-    done: Type.Boolean({ description: 'Always true: the batch is complete' }),
+    done: Type.Boolean({ description: 'Always true: every call of the batch has a result' }),
     ok: Type.Integer({ description: 'Calls that succeeded' }),
     failed: Type.Integer({ description: 'Calls that failed' }),
-    charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
-    deduplicated: Type.Integer({ description: 'Calls that were answered or refused together with an equal call' }),
-    mode: Type.Optional(
-      Type.Enum(['live', 'test'], { description: 'Of all calls of the batch: test if its key is a test key' }),
-    ),
+    charged: Type.Integer({ description: 'How many calls of your monthly quota the batch used' }),
+    deduplicated: Type.Integer({ description: 'Calls that got the answer or the refusal of an equal call' }),
+    mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'Mode of all calls of the batch: test or live' })),
   },
   { title: 'BatchResults' },
 )
@@ -108,9 +113,9 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
       errors: ['RATE_LIMIT_EXCEEDED', 'MONTHLY_QUOTA_EXCEEDED', 'CONCURRENCY_LIMIT_EXCEEDED', 'OVERLOADED'],
     } as const,
     schema: {
-      summary: 'Many calls at once',
+      summary: 'Make many calls in one request',
       description:
-        'One line of JSON for each call as it ends, then a line that says what the batch cost. With Accept: application/json, one object with the results in order. `Prefer: wait=5` gives the calls five seconds: calls that would take longer are refused at once, and calls that have not ended by then are withdrawn. `respond-async` is ignored, because the lines are the answer, and so is `X-Gateway-Response`, because each line has the mapped data.',
+        'The answer is one line of JSON for each call, written when the call ends, and a last line with the totals of the batch. With Accept: application/json it is one object with the results in order. `Prefer: wait=5` gives the calls five seconds: the gateway refuses calls that would take longer at once, and withdraws calls that have not ended by then. The gateway ignores `respond-async`, because it sends each line as soon as its call ends, and `X-Gateway-Response`, because each line has the mapped data.',
       tags: ['Calls'],
       operationId: 'batch',
       body: BatchBody,

@@ -15,16 +15,16 @@ const BillingStatus = Type.Object(
         perMonth: Type.Integer({ description: 'Calls in a UTC month' }),
         inFlight: Type.Integer({ description: 'Calls at once' }),
       },
-      { description: 'What the plan allows' },
+      { description: 'Limits of the plan' },
     ),
     usage: Type.Object(
       {
         month: Type.String({ description: 'UTC month, YYYY-MM' }),
-        used: Type.Integer({ description: 'Calls counted this month' }),
+        used: Type.Integer({ description: 'Calls that counted this month' }),
         remaining: Type.Integer({ minimum: 0, description: 'Calls left this month' }),
         resetsAt: Type.String({ format: 'date-time', description: 'When the month ends' }),
       },
-      { description: 'What the month has cost' },
+      { description: 'Calls of this month' },
     ),
   },
   { title: 'BillingStatus' },
@@ -35,7 +35,7 @@ export async function billingRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const status = {
     schema: {
-      summary: 'Your plan, its limits and what is used of them',
+      summary: 'Your plan, its limits and how much of them is used',
       tags: ['Billing'],
       response: { 200: BillingStatus },
     },

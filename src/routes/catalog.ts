@@ -31,7 +31,11 @@ import { SHARED_BUCKET } from '../queue/wait-queue-entry.ts'
 
 const CatalogQuery = Type.Object({
   q: Type.Optional(
-    Type.String({ maxLength: 200, description: 'What you need, in everyday words: only what fits, best first' }),
+    Type.String({
+      maxLength: 200,
+      description:
+        'What you need, in everyday words. The answer then lists only the matching APIs, the best match first',
+    }),
   ),
 })
 
@@ -71,7 +75,7 @@ function routeListing(app: App, { context, callers }: CatalogDeps): void {
     config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',
-      description: 'With a key or an access token that has a list of APIs, only these APIs.',
+      description: 'If the key or access token may call only certain APIs, the answer lists only these.',
       tags: ['Catalog'],
       querystring: CatalogQuery,
       response: { 200: CatalogAnswer },
@@ -104,7 +108,8 @@ function routeDetail(app: App, { context, callers }: CatalogDeps): void {
     config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING', ...CREDENTIAL_ERRORS] as const },
     schema: {
       summary: 'One API with its health, limits and terms',
-      description: 'With a credential, `now` says what a call with it would meet at this moment, such as its wait.',
+      description:
+        'If the request has a credential, `now` states what would happen to a call with it at this moment, such as how long the call would wait.',
       tags: ['Catalog'],
       params: Type.Object({ slug: Type.String({ description: 'An api_name of the catalog' }) }),
       response: { 200: ApiDetail },

@@ -16,13 +16,15 @@ const ConnectionAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the connection' }),
     clientId: Type.String({ description: 'Id of the application' }),
-    clientName: Type.String({ description: 'Free text of the application' }),
-    redirectHost: Type.String({ description: 'Where the application took its code' }),
+    clientName: Type.String({ description: 'Name that the application gave itself; nobody has checked it' }),
+    redirectHost: Type.String({ description: 'Host to which the application was redirected when it signed in' }),
     resource: Type.String({ description: 'The resource for which its tokens are valid' }),
     ...allowedAnswerMembers,
-    perMonth: Nullable(Type.Integer({ description: 'As in limits' })),
-    createdAt: Type.String({ format: 'date-time', description: 'When it signed in' }),
-    lastUsedAt: Nullable(Type.String({ format: 'date-time', description: 'When it last called, to the minute' })),
+    perMonth: Nullable(Type.Integer({ description: 'The same number as perMonth in limits' })),
+    createdAt: Type.String({ format: 'date-time', description: 'When the application signed in' }),
+    lastUsedAt: Nullable(
+      Type.String({ format: 'date-time', description: 'When the application last called, to the minute' }),
+    ),
   },
   { title: 'Connection' },
 )
@@ -37,7 +39,9 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
       summary: 'List the applications that are signed in to your account',
       tags: ['Connections'],
       response: {
-        200: Type.Object({ connections: Type.Array(ConnectionAnswer, { description: 'Applications that signed in' }) }),
+        200: Type.Object({
+          connections: Type.Array(ConnectionAnswer, { description: 'Applications that are signed in' }),
+        }),
       },
     },
   }
@@ -52,7 +56,7 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
   const end = {
     config: { errors: ['CONNECTION_NOT_FOUND'] as const },
     schema: {
-      summary: 'Sign an application out: its tokens are refused from the next request on',
+      summary: 'Sign an application out: the gateway refuses its tokens from the next request on',
       tags: ['Connections'],
       params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
       response: { 204: NoContent },
@@ -93,7 +97,7 @@ function routeChange(app: App, context: Context): void {
       operationId: 'updateConnection',
       summary: 'Change the APIs, the addresses, the limits or the right to write of an application',
       description:
-        'A field that is absent stays as it is, and null removes a limit or a list. The change holds on every node from the next request on.',
+        'A field that is absent does not change, and null removes a limit or a list. Every node applies the change from the next request on.',
       tags: ['Connections'],
       params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
       body: ChangeBody,

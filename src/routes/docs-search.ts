@@ -19,7 +19,7 @@ const Query = Type.Object({
   q: Type.String({
     maxLength: QUERY_LENGTH_MAX,
     default: '',
-    description: 'What is looked for, in words: a task, an error code, a route, a parameter',
+    description: 'Words to search for: a task, an error code, a route, a parameter',
   }),
 })
 type QueryRequest = FastifyRequest<{ Querystring: Static<typeof Query> }>

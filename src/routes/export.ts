@@ -23,7 +23,7 @@ const Export = Type.Object(
     exportedAt: Type.String({ format: 'date-time', description: 'When the export began' }),
     profile: Type.Object({}, { additionalProperties: true, description: 'The account itself' }),
     sessions: Rows('Log-ins of the last 30 days'),
-    identities: Rows('Who you are at the OIDC provider whose sign-in leads to the account'),
+    identities: Rows('Your identities at the OIDC provider that lead to the account'),
     keys: Rows(
       'API keys that count against your plan, including keys that ended in the last 30 days; never a key itself',
     ),
@@ -31,7 +31,7 @@ const Export = Type.Object(
     teams: Rows('Teams, and your role in each'),
     providerKeys: Rows('Keys of your own for APIs, masked'),
     usage: Rows('Calls that reached the queue, by day, key, API, status and mode'),
-    refusals: Rows('Calls that were refused before, counted in the same way'),
+    refusals: Rows('Calls that were refused before the queue, counted in the same way'),
     calls: Rows(`The newest ${EXPORTED_CALLS_MAX} calls of the log; GET /v1/logs has the others`),
   },
   { title: 'AccountExport' },
@@ -44,8 +44,8 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
     config: { errors: ['RATE_LIMIT_EXCEEDED'] as const },
     schema: {
       operationId: 'exportAccount',
-      summary: 'Download what the service has of your account',
-      description: `One JSON object, ${EXPORTS_PER_HOUR} times an hour. It holds no secret: no key, no hash, no password.`,
+      summary: 'Download the data that the service stores about your account',
+      description: `One JSON object, at most ${EXPORTS_PER_HOUR} times an hour. It contains no secrets: no keys, hashes or passwords.`,
       tags: ['Accounts'],
       response: { 200: { content: { 'application/json': { schema: Export } } } },
     },
@@ -58,7 +58,7 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
       max: EXPORTS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
-      hint: 'Use the export that you have, or wait',
+      hint: 'Use an export that you have downloaded, or wait',
     }
     // A HEAD request gets no export.
     const counted: 'success'[] = request.method === 'HEAD' ? [] : ['success']

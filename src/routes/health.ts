@@ -5,9 +5,9 @@ import type { App } from '../http/request/typed-app.ts'
 import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({
-  status: Type.Enum(['ready', 'draining', 'unavailable'], { description: 'Whether new requests are taken' }),
+  status: Type.Enum(['ready', 'draining', 'unavailable'], { description: 'Whether the process accepts new requests' }),
   postgres: Type.Boolean({ description: 'Whether Postgres answers and has the schema of this version' }),
-  redis: Type.Boolean({ description: 'Whether Redis answers and is of a kind and version that can be used' }),
+  redis: Type.Boolean({ description: 'Whether Redis answers, and its configuration and version are supported' }),
   problems: Type.Array(Type.String(), { description: 'What an operator has to change' }),
 })
 
@@ -29,7 +29,7 @@ export async function healthRoutes(app: App, context: Context): Promise<void> {
   const ready = {
     config,
     schema: {
-      summary: 'Postgres and Redis are of use, and new requests are taken',
+      summary: 'Postgres and Redis are usable, and the process accepts new requests',
       tags: ['Service'],
       response: { 200: Ready, 503: Ready },
     },

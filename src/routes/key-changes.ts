@@ -25,8 +25,8 @@ const Expiry = (description: string) => Type.Optional(nullable(Type.String({ for
 
 const ChangeBody = Type.Object(
   {
-    label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it; null: none' }))),
-    expiresAt: Expiry('From then on the key is refused; null: never'),
+    label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for the key; null: none' }))),
+    expiresAt: Expiry('Time from which the gateway refuses the key; null: never'),
     ...allowedMembers,
   },
   { minProperties: 1 },
@@ -38,10 +38,12 @@ const RotateBody = Type.Object({
       minimum: 0,
       maximum: OVERLAP_SECONDS_MAX,
       default: OVERLAP_SECONDS_DEFAULT,
-      description: 'How long the old key goes on; 0: it is refused from now on',
+      description: 'How long the old key stays valid; 0: the gateway refuses it at once',
     }),
   ),
-  expiresAt: Expiry('From then on the new key is refused; null: never; absent: as long as the old key was made for'),
+  expiresAt: Expiry(
+    'Time from which the gateway refuses the new key; null: never; absent: the new key is valid for as long as the old key originally was',
+  ),
 })
 
 const RotateAnswer = Type.Object({
@@ -49,9 +51,9 @@ const RotateAnswer = Type.Object({
   previous: Type.Object(
     {
       id: Type.String({ format: 'uuid', description: 'Id of the old key' }),
-      expiresAt: Type.String({ format: 'date-time', description: 'When the old key ends' }),
+      expiresAt: Type.String({ format: 'date-time', description: 'Time from which the gateway refuses the old key' }),
     },
-    { description: 'The key that was replaced' },
+    { description: 'The key that the new key replaces' },
   ),
 })
 
@@ -74,7 +76,7 @@ function routeChange(app: App, context: Context): void {
       operationId: 'updateKey',
       summary: 'Change the label, the expiry, the APIs, the addresses, the limits or the right to write of an API key',
       description:
-        'A field that is absent stays as it is, and null removes it. The change holds on every node from the next request on. Keys of one rotation share what they may do.',
+        'A field that is absent does not change, and null removes its value. Every node applies the change from the next request on. Keys of one rotation share their APIs, addresses, limits and right to write.',
       tags: ['Keys'],
       params: IdParams,
       body: ChangeBody,
@@ -124,9 +126,9 @@ function routeRotation(app: App, context: Context): void {
     },
     schema: {
       operationId: 'rotateKey',
-      summary: 'Replace an API key by a new key; the old key goes on for a while',
+      summary: 'Replace an API key by a new key; the old key stays valid for a while',
       description:
-        'The new key has the label, environment, team, APIs, addresses and limits of the old key, and both are counted together. Until the old key ends, both work, and its lastUsedAt shows whether anybody still uses it.',
+        'The new key has the label, environment, team, APIs, addresses and limits of the old key, and calls with either key count together. Both keys work until the old key ends. The lastUsedAt of the old key shows whether anybody still uses it.',
       tags: ['Keys'],
       params: IdParams,
       body: RotateBody,
@@ -186,7 +188,7 @@ function previousOf(outcome: RotationOutcome): Static<typeof RotateAnswer>['prev
   if (outcome.kind === 'ended') throw ended()
   throw new GatewayError('KEY_LIMIT_REACHED', {
     message: 'The account has reached its limit of rotated keys that still work.',
-    hint: 'Revoke a key that was rotated, or wait until it ends',
+    hint: 'Revoke a key that was rotated, or wait until such a key ends',
     tokens: { limit: KEYS_MAX },
   })
 }

@@ -23,7 +23,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 const OTHERS_KEYS_MAX = 25
 
 const CreateBody = Type.Object({
-  label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it' }))),
+  label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for the key' }))),
   environment: Type.Optional(
     Type.Enum(['live', 'test'], {
       default: 'live',
@@ -31,10 +31,15 @@ const CreateBody = Type.Object({
     }),
   ),
   teamId: Type.Optional(
-    nullable(Type.String({ format: 'uuid', description: 'Makes it a key of this team, whose owner or admin you are' })),
+    nullable(
+      Type.String({
+        format: 'uuid',
+        description: 'Id of a team that you own or administer: the key becomes a key of this team',
+      }),
+    ),
   ),
   expiresAt: Type.Optional(
-    nullable(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
+    nullable(Type.String({ format: 'date-time', description: 'Time from which the gateway refuses the key' })),
   ),
   ...allowedMembers,
 })
@@ -117,7 +122,7 @@ async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise
   if (inserting === 'full for others') {
     throw new GatewayError('KEY_LIMIT_REACHED', {
       message: 'The account that owns the team has reached its limit of keys made by other members.',
-      hint: 'Revoke a key of the team, or ask its owner to make one',
+      hint: 'Revoke a key of the team, or ask its owner to create the key',
       tokens: { limit: OTHERS_KEYS_MAX },
     })
   }
@@ -127,7 +132,7 @@ function routeRevocation(app: App, { db, redis }: Context): void {
   const revoke = {
     config: { errors: ['KEY_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
-      summary: 'Revoke an API key: it is refused from now on',
+      summary: 'Revoke an API key: the gateway refuses it from now on',
       tags: ['Keys'],
       params: IdParams,
       response: { 204: NoContent },

@@ -23,7 +23,9 @@ const EXPORT_PAGE = 500
 
 const LogsQuery = Type.Object({
   ...CallLogQuery.properties,
-  teamId: Type.Optional(Type.String({ description: 'Calls with keys of this team, for its owner and admins' })),
+  teamId: Type.Optional(
+    Type.String({ description: 'Id of a team that you own or administer: the calls with its keys' }),
+  ),
 })
 
 const LIST = {
@@ -31,7 +33,7 @@ const LIST = {
   schema: {
     summary: 'Calls of the last days, newest first',
     description:
-      'One entry for each call that ended, about a second after its end: ids, status, code and where the time went, never parameters or bodies. A filter that fits few calls may leave a page short or empty: there are more calls as long as the Link header names a next page. With `Accept: application/x-ndjson` up to 100,000 calls come as lines, and the last line says where to go on. An API node answers one such export of an account at a time, and refuses another with 429.',
+      'One entry for each call that has ended, about a second after its end: ids, status, code and where the time went, never parameters or bodies. If a filter matches few calls, a page may be short or empty; as long as the Link header names a next page, there are more calls. With `Accept: application/x-ndjson` the answer is an export of up to 100,000 calls, one on each line, and the last line states where the next export continues. An API node runs one export of an account at a time, and refuses a second export with 429.',
     tags: ['Calls'],
     operationId: 'listLoggedCalls',
     querystring: LogsQuery,
@@ -52,14 +54,16 @@ const FIND = {
   config: { errors: ['CALL_NOT_FOUND', 'NOT_FOUND'] as const },
   schema: {
     summary: 'A call by its id, or the calls of a request by its id',
-    description: 'Takes what X-Call-Id or X-Request-Id said.',
+    description: 'The id is the value of the header X-Call-Id or X-Request-Id of the answer.',
     tags: ['Calls'],
     operationId: 'findLoggedCalls',
     params: IdParams,
     response: {
       200: Type.Object({
         call: Type.Optional(LoggedCallAnswer),
-        calls: Type.Optional(Type.Array(LoggedCallAnswer, { description: 'Of a request, in the order they ended' })),
+        calls: Type.Optional(
+          Type.Array(LoggedCallAnswer, { description: 'The calls of the request, in the order in which they ended' }),
+        ),
       }),
     },
   },
@@ -126,15 +130,15 @@ function noLog(): GatewayError {
 
 function notLogged(days: number): GatewayError {
   return new GatewayError('CALL_NOT_FOUND', {
-    message: 'The log has no such call of your account.',
-    hint: `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call shows about a second after its end`,
+    message: 'The log has no call of your account with this id.',
+    hint: `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call appears about a second after its end`,
   })
 }
 
 function oneExport(): GatewayError {
   return new GatewayError('RATE_LIMIT_EXCEEDED', {
     message: 'An export of this account is already running.',
-    hint: 'Read it to its end, then send the request again',
+    hint: 'Read the running export to its end, then send the request again',
     retryAfterMs: 5_000,
   })
 }

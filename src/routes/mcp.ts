@@ -30,7 +30,10 @@ const Message = Type.Object(
 )
 const Chosen = Type.Object({
   apis: Type.Optional(
-    Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
+    Type.String({
+      maxLength: 600,
+      description: 'Names of APIs, separated by commas. The server then has the typed tools of these APIs',
+    }),
   ),
 })
 /**
@@ -38,7 +41,7 @@ const Chosen = Type.Object({
  * answer.
  */
 const Messages = Type.Array(Type.Unknown(), {
-  description: `Up to ${MESSAGES_MAX} messages, from clients of revision 2025-03-26 alone; the answer is an array then`,
+  description: `Up to ${MESSAGES_MAX} messages, only from clients of revision 2025-03-26; the answer is then an array too`,
 })
 const Answer = Type.Object(
   { jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }) },
@@ -49,7 +52,10 @@ const Answer = Type.Object(
  * Refusals of the protocol library: a wrong revision, headers that differ from the body, an unknown
  * method.
  */
-const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
+const Refusal = Type.Object(
+  {},
+  { additionalProperties: true, description: 'A JSON-RPC error, or an error of the gateway' },
+)
 
 /**
  * Characters of answers that cost as much as one request. Both the tool's answer and the call's

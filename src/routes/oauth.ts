@@ -96,7 +96,7 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
         path: '',
         signup: context.config.accounts.signup,
         announcement: context.settings.notice?.text,
-        main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start again in the application.</p></div>`,
+        main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start the sign-in again in the application.</p></div>`,
       }),
   })
 }
@@ -196,7 +196,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<Pro
     if (!isPortalRequest(request, config.http.baseUrl)) {
       throw new GatewayError('FORBIDDEN', {
         message: 'Only the consent page may send this request.',
-        hint: 'Open the address of the sign-in in a browser',
+        hint: 'Open the sign-in page in a browser',
       })
     }
   })

@@ -23,7 +23,7 @@ export async function openApiRoutes(
   )
 
   const schema = {
-    summary: 'This description, OpenAPI 3.1',
+    summary: 'This OpenAPI 3.1 document',
     tags: ['Documentation'],
     operationId: 'getOpenApi',
     response: {

@@ -16,7 +16,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 const Profile = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the account' }),
-    email: Type.String({ description: 'Address of the account' }),
+    email: Type.String({ description: 'Email address of the account' }),
     tier: Type.String({ description: 'Tier of the account' }),
     termsAcceptedAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
       description: 'When the terms of the service were accepted; null: not recorded',
@@ -46,9 +46,9 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
     config: { errors: ['INVALID_CREDENTIALS', 'TEAM_OWNER', 'LOGIN_THROTTLED'] as const },
     schema: {
       operationId: 'deleteAccount',
-      summary: 'Delete your account: its sessions, keys and applications are refused from now on',
+      summary: 'Delete your account: the gateway refuses its sessions, keys and applications from now on',
       description:
-        'Calls under way are cancelled. Hand over or delete the teams that you own first. Counts of calls stay under an anonymous id.',
+        'The gateway cancels calls that are under way. Hand over or delete the teams that you own first. Counts of calls are kept under an anonymous id.',
       tags: ['Accounts'],
       body: LeaveBody,
       response: { 204: NoContent },

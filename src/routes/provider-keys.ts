@@ -45,7 +45,12 @@ const VALIDATE_WAIT_MS = 10_000
 /** Printable ASCII only, because the key becomes part of a header or a URL. */
 const PutBody = Type.Object(
   {
-    key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
+    key: Type.String({
+      minLength: 1,
+      maxLength: 512,
+      pattern: '^[\\x21-\\x7e]+$',
+      description: 'Your key for the API',
+    }),
   },
   OPEN_BODY,
 )
@@ -56,7 +61,8 @@ const OwnerQuery = Type.Object({
   teamId: Type.Optional(
     Type.String({
       maxLength: 64,
-      description: 'A team whose owner or admin you are: its provider keys, which the keys of the team use',
+      description:
+        'Id of a team that you own or administer. The request then concerns the provider keys of the team, which the keys of the team use',
     }),
   ),
 })
@@ -111,7 +117,7 @@ function routeSaving(app: App, context: Context): void {
   const put = {
     config: { errors: ['API_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
-      summary: 'Save your key for an upstream; its validation begins at once',
+      summary: 'Save your key for an upstream; the gateway begins to validate it at once',
       tags: ['Provider keys'],
       params: ApiParams,
       querystring: OwnerQuery,
@@ -173,7 +179,7 @@ function routeValidation(app: App, context: Context): void {
       errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const,
     },
     schema: {
-      summary: 'Ask the upstream whether it takes your key',
+      summary: 'Validate your key at the upstream',
       tags: ['Provider keys'],
       params: ApiParams,
       querystring: OwnerQuery,
@@ -271,7 +277,7 @@ function apiTakingKeys(catalog: Catalog, slug: string): Api {
   const accessMode = api.upstream.credential?.accessMode ?? 'platform_managed'
   if (accessMode === 'platform_managed') {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `The API ${slug} does not take provider keys of callers.`,
+      message: `The API ${slug} does not accept provider keys of callers.`,
       tokens: { param: 'apiSlug' },
     })
   }

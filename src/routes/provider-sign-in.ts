@@ -186,7 +186,7 @@ async function finish<T>(context: Context, request: FastifyRequest, attempt: () 
       request.log.warn({ err: cause }, 'sign-in of an account by the OIDC provider refused')
       throw new GatewayError('INVALID_CREDENTIALS', {
         message: 'The sign-in did not work.',
-        hint: 'Start it again on the log-in page',
+        hint: 'Start the sign-in again on the log-in page',
         cause,
       })
     }

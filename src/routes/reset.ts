@@ -35,10 +35,10 @@ const RESETS_PER_HOUR = 20
 const MAILS_AT_ONCE_MAX = 50
 
 const EmailBody = Type.Object(
-  { email: Type.String({ maxLength: 1_000, description: 'Address of the account' }) },
+  { email: Type.String({ maxLength: 1_000, description: 'Email address of the account' }) },
   OPEN_BODY,
 )
-const Token = Type.String({ maxLength: 200, description: 'Token of the link' })
+const Token = Type.String({ maxLength: 200, description: 'Token of the link in the mail' })
 const PasswordForm = Type.Object({ token: Token, newPassword: Type.String({ maxLength: 1_000 }) }, OPEN_BODY)
 
 /** A lost password: mails a link to a new password, and serves the form that uses the link. */
@@ -51,8 +51,8 @@ export async function resetRoutes(app: App, context: Context, assets: Assets): P
       operationId: 'mailResetLink',
       summary: 'Have a link mailed that sets a new password',
       description:
-        `The answer is the same whether an account has the address or not. The link is valid for ${RESET_LINK_MINUTES} minutes and ` +
-        'usable once. An account gets at most three mails an hour. Setting the password ends all sessions, and leaves keys and applications as they are.',
+        `The answer is the same whether or not an account has the address. The link is valid for ${RESET_LINK_MINUTES} minutes and ` +
+        'works once. An account gets at most three mails an hour. Setting the password ends all sessions; keys and connected applications stay valid.',
       tags: ['Accounts'],
       body: EmailBody,
       response: { 204: NoContent },
@@ -145,7 +145,7 @@ class LinkMails {
       max: config.throttles.loginFailuresPerMinute === 0 ? 0 : RESETS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
-      hint: 'Look for the mails that arrived, or wait',
+      hint: 'Use the link of a mail that has arrived, or wait',
     })
     await takeThrottles(this.#context, throttles)
     if (this.#underWay >= MAILS_AT_ONCE_MAX) {
@@ -177,7 +177,7 @@ class LinkMails {
         to: user.email,
         subject: 'Set a new password',
         text: [
-          `Somebody asked for a new password of the account with this address at ${baseUrl}.`,
+          `Somebody requested a new password for the account with this address at ${baseUrl}.`,
           `If it was you, open this link within ${RESET_LINK_MINUTES} minutes:`,
           link,
           'If it was not you, do nothing: the password stays as it is.',

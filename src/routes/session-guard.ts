@@ -102,7 +102,7 @@ function sessionRequired({ headers }: Pick<FastifyRequest, 'headers'>, token: st
   const message =
     token === undefined && headers['x-api-key'] === undefined
       ? 'Account routes need the session token of a log-in.'
-      : 'Account routes need the session token of a log-in; API keys and access tokens are only for calls.'
+      : 'Account routes need the session token of a log-in; API keys and access tokens are only valid for calls.'
   const hint = 'Log in with POST /v1/auth/login and send its token as Authorization: Bearer'
   return new GatewayError(token === undefined ? 'AUTH_REQUIRED' : 'INVALID_TOKEN', { message, hint })
 }

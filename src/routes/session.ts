@@ -16,8 +16,12 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object(
   {
-    currentPassword: Type.String({ maxLength: 100_000, description: 'The password until now' }),
-    newPassword: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+    currentPassword: Type.String({ maxLength: 100_000, description: 'The current password' }),
+    newPassword: Type.String({
+      minLength: 8,
+      maxLength: 256,
+      description: '8 to 256 characters; any characters are allowed',
+    }),
   },
   OPEN_BODY,
 )
@@ -29,7 +33,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
 
   const logout = {
     schema: {
-      summary: 'Log out: the session is refused from now on',
+      summary: 'Log out: the gateway refuses the session from now on',
       tags: ['Accounts'],
       response: { 204: NoContent },
     },
@@ -46,7 +50,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
     schema: {
       operationId: 'changePassword',
-      summary: 'Change the password; every other session ends',
+      summary: 'Change the password, and end every other session',
       tags: ['Accounts'],
       body: PasswordBody,
       response: { 204: NoContent },

@@ -24,15 +24,15 @@ const UNKNOWN_EMAILS_PER_MINUTE = 20
 /** Members that one account may add per minute, because people are added without being asked. */
 const ADDITIONS_PER_MINUTE = 100
 
-const Role = Type.Enum(['admin', 'member'], { description: 'What the member may do from now on' })
+const Role = Type.Enum(['admin', 'member'], { description: 'New role of the member' })
 const AddBody = Type.Object({
-  email: Type.String({ format: 'email', maxLength: 254, description: 'Address of an existing account' }),
-  role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member', description: 'What the member may do' })),
+  email: Type.String({ format: 'email', maxLength: 254, description: 'Email address of an existing account' }),
+  role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member', description: 'Role of the member' })),
 })
 const RoleBody = Type.Object({ role: Role })
 const RemoveQuery = Type.Object({
   revokeKeys: Type.Optional(
-    Type.Enum(['true', 'false'], { description: 'Ends the keys of the team that the member made' }),
+    Type.Enum(['true', 'false'], { description: 'Whether to revoke the keys of the team that the member created' }),
   ),
 })
 const OneMember = Type.Object({ member: MemberAnswer })
@@ -113,7 +113,7 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
     schema: {
       summary: 'Remove a member, or leave',
-      description: 'Keys of the team that the member made go on, unless `revokeKeys` is true.',
+      description: 'The keys of the team that the member created stay valid, unless `revokeKeys` is true.',
       tags: ['Teams'],
       params: MemberParams,
       querystring: RemoveQuery,
@@ -156,7 +156,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
   const throttle = {
     subject: callerId,
     code: 'RATE_LIMIT_EXCEEDED',
-    hint: 'Wait before adding more members',
+    hint: 'Wait before you add more members',
   } as const
   await takeThrottle(context, { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE })
   const refund = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })

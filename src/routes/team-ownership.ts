@@ -16,7 +16,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const TransferBody = Type.Object(
   {
-    memberId: Type.String({ description: 'The member that becomes the owner; you become a plain member' }),
+    memberId: Type.String({ description: 'Id of the membership of the new owner; you become a plain member' }),
   },
   OPEN_BODY,
 )
@@ -37,7 +37,7 @@ function routeDeletion(app: App, { db, redis }: Context): void {
   const remove = {
     config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
-      summary: 'Delete a team you own; its keys are refused from now on',
+      summary: 'Delete a team you own; the gateway refuses its keys from now on',
       tags: ['Teams'],
       params: IdParams,
       response: { 204: NoContent },
@@ -60,8 +60,8 @@ function routeTransfer(app: App, { db, redis }: Context): void {
     schema: {
       summary: 'Make another member the owner of a team',
       description:
-        'Every key of the team that the new owner did not make is revoked. The other keys count against the plan of the new owner. ' +
-        'You and every other member become plain members until the new owner gives roles.',
+        'The gateway revokes every key of the team that the new owner did not create. The other keys count against the plan of the new owner. ' +
+        'You and every other member become plain members until the new owner assigns roles.',
       tags: ['Teams'],
       params: IdParams,
       body: TransferBody,

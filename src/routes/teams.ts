@@ -82,7 +82,7 @@ function routeView(app: App, { db }: Context): void {
           team: TeamAnswer,
           members: Type.Array(MemberAnswer, { description: 'Its members' }),
           keys: Type.Array(KeyAnswer, { description: 'Its keys' }),
-          yourRole: Type.Enum(['owner', 'admin', 'member'], { description: 'What you may do' }),
+          yourRole: Type.Enum(['owner', 'admin', 'member'], { description: 'Your role in the team' }),
         }),
       },
     },

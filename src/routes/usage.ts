@@ -28,17 +28,18 @@ const UsageQuery = Type.Object({
   groupBy: Type.Optional(
     Type.String({
       pattern: `^(${GROUPS.join('|')})(,(${GROUPS.join('|')}))*$`,
-      description: 'Any of day, api, key, status, mode, charged, separated by commas; default: day,api,key,status',
+      description:
+        'One or more of day, api, key, status, mode, charged, separated by commas; default: day,api,key,status',
     }),
   ),
   limit: Type.Optional(
-    Type.String({ pattern: '^([1-9]\\d{0,2}|1000)$', description: `Rows of a page, at most ${ROWS_MAX}` }),
+    Type.String({ pattern: '^([1-9]\\d{0,2}|1000)$', description: `Number of rows of a page, at most ${ROWS_MAX}` }),
   ),
   cursor: Type.Optional(
     Type.String({
       pattern: '^[\\w-]+(~[\\w-]+)*$',
       maxLength: 255,
-      description: 'Where the previous page ended; the Link header has it',
+      description: 'End of the previous page: the value in its Link header',
     }),
   ),
 })
@@ -48,9 +49,9 @@ const UsageAnswer = Type.Object(
     from: Day,
     to: Day,
     groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode', 'charged']), {
-      description: 'How the rows are grouped',
+      description: 'The members by which the rows are grouped',
     }),
-    total: Type.Integer({ description: 'Calls in the whole span, refused calls included, on all pages' }),
+    total: Type.Integer({ description: 'Number of calls in the whole period, on all pages, refused calls included' }),
     usage: Type.Array(
       Type.Object({
         day: Type.Optional(Day),
@@ -70,7 +71,7 @@ const UsageAnswer = Type.Object(
         charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),
         calls: Type.Integer({ description: 'Number of calls' }),
       }),
-      { description: 'Rows, one a group, in the order of groupBy' },
+      { description: 'One row for each group, in the order of groupBy' },
     ),
   },
   { title: 'Usage' },
@@ -86,7 +87,7 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
   const usage = {
     schema: {
       summary:
-        'Calls per day, API, key and status, refused calls included; a call shows a second or two after it ended',
+        'Calls per day, API, key and status, refused calls included; a call appears a second or two after it ended',
       tags: ['Billing'],
       querystring: UsageQuery,
       response: { 200: UsageAnswer },
@@ -115,14 +116,14 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
 function readRange({ groupBy: groups, limit, cursor, ...days }: Static<typeof UsageQuery>, now: number): UsageRange {
   const groupBy = [...new Set((groups ?? 'day,api,key,status').split(','))] as UsageGroup[]
   const after = cursor?.split('~')
-  if (after && after.length !== groupBy.length) throw invalid('cursor', 'must be of a page with the same groupBy')
+  if (after && after.length !== groupBy.length) throw invalid('cursor', 'must come from a page with the same groupBy')
   return { ...readSpan(days, now), groupBy, limit: limit === undefined ? ROWS_MAX : Number(limit), after }
 }
 
 function tooManyReports(cause: Error): GatewayError {
   return new GatewayError('RATE_LIMIT_EXCEEDED', {
-    message: 'Too many usage reports of this account run at once.',
-    hint: 'Wait until a report has arrived, then send the request again',
+    message: 'Too many usage reports of this account are running.',
+    hint: 'Wait until one of the reports has arrived, then send the request again',
     retryAfterMs: 1_000,
     cause,
   })
@@ -150,7 +151,7 @@ function readSpan(
 }
 
 function readDay(name: string, value: string | undefined): string | undefined {
-  if (value !== undefined && !isCalendarDate(value)) throw invalid(name, 'must be a day of the calendar')
+  if (value !== undefined && !isCalendarDate(value)) throw invalid(name, 'must be a day that exists in the calendar')
   return value
 }
 

@@ -29,14 +29,17 @@ const VerificationStatus = Type.Object(
     liveCallsNeed: nullable(
       Type.Enum(['verification', 'approval'], {
         description:
-          'What live calls wait for: until you verify your email address, or until an operator approves the account; null: nothing',
+          'Why the gateway refuses live calls: until you verify your email address, or until an operator approves the account; null: it accepts them',
       }),
     ),
   },
   { title: 'VerificationStatus' },
 )
 
-const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }, OPEN_BODY)
+const TokenBody = Type.Object(
+  { token: Type.String({ maxLength: 2_000, description: 'Token of the link in the mail' }) },
+  OPEN_BODY,
+)
 
 /** Proof of an account's address: the link is mailed, and a person opens and confirms it. */
 export async function verificationRoutes(app: App, context: Context, assets: Assets): Promise<void> {
@@ -92,7 +95,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
     if (!mailer) {
       const hint = isNeeded
         ? 'Ask the operator to approve the account'
-        : 'Nothing waits until you verify your email address'
+        : 'You can use the account without a verified email address'
       throw new GatewayError('FORBIDDEN', { message: 'This gateway sends no mail.', hint })
     }
     const refund = await takeMail(context, user.id)
@@ -108,8 +111,8 @@ function statusAndMailRoutes(app: App, context: Context): void {
 }
 
 const NOT_MAILED = {
-  recipient: 'The mail server takes no mail for your address.',
-  refused: 'The mail server did not take the mail.',
+  recipient: 'The mail server refuses mail to your address.',
+  refused: 'The mail server did not accept the mail.',
   unreachable: 'The mail server does not answer.',
 }
 
@@ -148,7 +151,9 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
   }
   const schema = {
     hide: true,
-    querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
+    querystring: Type.Object({
+      token: Type.String({ maxLength: 2_000, description: 'Token of the link in the mail' }),
+    }),
   }
   app.get('/verify', { schema }, async (request, reply) => {
     return answer(request, reply, verifyPage(request.query.token))

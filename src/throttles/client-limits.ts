@@ -81,7 +81,7 @@ export class ClientLimits {
     if (!this.#surplus.has(request.raw.socket)) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
       message: 'Too many connections come from this address.',
-      hint: 'Use connections for more than one request',
+      hint: 'Reuse connections for several requests',
       retryAfterMs: 1_000,
     })
   }

@@ -16,7 +16,7 @@ export async function limitCredentials<T>(deps: ThrottleDeps, userId: string, ma
     max: CREDENTIALS_PER_DAY,
     windowMs: DAY_MS,
     code: 'RATE_LIMIT_EXCEEDED',
-    hint: 'Use the keys and connections that exist, or wait before making more',
+    hint: 'Use the keys and connections that you have, or wait before you make more',
   }
   return await makeThrottled(deps, { throttles: [throttle], counted: ['success'] }, make)
 }

@@ -20,8 +20,13 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
 export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {
   const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
   const [refund = () => undefined] = await takeThrottles(deps, [
-    { ...throttle, name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that arrived, or wait' },
-    { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint: 'Wait: the mail server is tried later' },
+    { ...throttle, name: 'mail', max: MAILS_PER_HOUR, hint: 'Use the link of a mail that has arrived, or wait' },
+    {
+      ...throttle,
+      name: 'mail-attempt',
+      max: MAIL_ATTEMPTS_PER_HOUR,
+      hint: 'Wait: the gateway tries the mail server again later',
+    },
   ])
   return refund
 }

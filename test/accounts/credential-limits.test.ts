@@ -19,7 +19,7 @@ it('the refusal of an unknown API names it, with the nearest name, and repeats n
   const trivia = catalog.get('trivia') ?? assert.fail()
   catalog.set('trivia', { ...trivia, isSwitchedOff: true })
   assert.throws(() => apisOf(['triva']), { message: 'The catalog has no API triva.' })
-  assert.throws(() => apisOf(['weather', '<b>']), { message: 'The catalog has no API number 2 of the list.' })
+  assert.throws(() => apisOf(['weather', '<b>']), { message: 'Item 2 of the list of APIs is not the name of an API.' })
 })
 
 it('addresses are normalized, each once and in their order, and the refusal names the place of what is none', () => {
@@ -31,6 +31,6 @@ it('addresses are normalized, each once and in their order, and the refusal name
   assert.ok(!('addresses' in readAllowed(catalog, {})))
   assert.throws(() => addressesOf(['203.0.113.9', '<b>']), {
     code: 'VALIDATION_ERROR',
-    message: 'Number 2 of the list of addresses is not an IPv4 or IPv6 address or network.',
+    message: 'Item 2 of the list of addresses is not an IPv4 or IPv6 address or network.',
   })
 })

@@ -43,15 +43,15 @@ describe('the answer about a provider key', () => {
   it('a failure says when the key is checked again: within a minute, when a held API is resumed, or when its owner asks', () => {
     const next = () => [at(20), null].map((next_validation_at) => failureOf(failed({ next_validation_at }))?.message)
     const api = catalog.get('news') ?? assert.fail()
-    const words = 'News did not answer as it should, so the key could not be checked. The key is saved.'
+    const words = 'News did not give a usable answer, so the key could not be checked. The key is saved.'
     assert.deepEqual(next(), [
-      `${words} It is checked again by itself within a minute.`,
-      `${words} Check it again when News answers.`,
+      `${words} The gateway checks it again within a minute.`,
+      `${words} Validate it again when News answers.`,
     ])
     applySettings(api, { pausedMode: 'hold' })
     assert.deepEqual(next(), [
-      `${words} It is checked by itself when News is resumed.`,
-      `${words} Check it again when News answers.`,
+      `${words} The gateway checks it when the operator resumes News.`,
+      `${words} Validate it again when News answers.`,
     ])
     applySettings(api, {})
   })

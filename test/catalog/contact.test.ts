@@ -14,7 +14,7 @@ test('a source that limits strangers gives its higher cap to an operator who nam
   assert.deepEqual(stranger.caps, { concurrency: 3, rates: [{ max: 10, seconds: 60 }] })
   assert.match(
     contactWords(stranger) ?? '',
-    /^encyclopedia: Wikimedia .*its cap is 10 per minute; with CONTACT set it is 60/,
+    /^encyclopedia: Wikimedia .*its cap is 10 per minute\. If you set CONTACT, the cap is 60/,
   )
   for (const named of [await apiOf('encyclopedia', true), await apiOf('encyclopedia', false, { key: 'k' })]) {
     assert.deepEqual(named.caps, { concurrency: 3, rates: [{ max: 60, seconds: 60 }] })

@@ -8,9 +8,9 @@ describe('variables of upstreams', () => {
     const catalog = await loadCatalog(new Map())
     assert.deepEqual(unknownVariables(['UPSTREAM_WEATHER_URL', 'UPSTREAM_CODE_HOST_USER_CAPS'], catalog), [])
     assert.deepEqual(unknownVariables(['UPSTREAM_WEATHR_URL', 'UPSTREAM_WEATHER_ULR', 'UPSTREAM_QQQQQ_KEY'], catalog), [
-      'UPSTREAM_WEATHR_URL is the setting of no API; did you mean UPSTREAM_WEATHER_URL?',
-      'UPSTREAM_WEATHER_ULR is the setting of no API; did you mean UPSTREAM_WEATHER_URL, _KEY, _CAPS?',
-      'UPSTREAM_QQQQQ_KEY is the setting of no API',
+      'UPSTREAM_WEATHR_URL is not a setting of an API in the catalog; did you mean UPSTREAM_WEATHER_URL?',
+      'UPSTREAM_WEATHER_ULR is not a setting of an API in the catalog; did you mean UPSTREAM_WEATHER_URL, _KEY, _CAPS?',
+      'UPSTREAM_QQQQQ_KEY is not a setting of an API in the catalog',
     ])
   })
 
@@ -18,8 +18,8 @@ describe('variables of upstreams', () => {
     const catalog = await loadCatalog(new Map())
     assert.deepEqual(unknownVariables(['UPSTREAM_NEWS_KEY', 'UPSTREAM_CODE_HOST_USER_KEY'], catalog), [])
     assert.deepEqual(unknownVariables(['UPSTREAM_MEAL_RECIPES_KEY', 'UPSTREAM_DICTIONARY_FALLBACK_KEY'], catalog), [
-      'UPSTREAM_MEAL_RECIPES_KEY has no effect: the requests to meal-recipes carry no key',
-      'UPSTREAM_DICTIONARY_FALLBACK_KEY has no effect: the requests to dictionary-fallback carry no key',
+      'UPSTREAM_MEAL_RECIPES_KEY has no effect, because the gateway sends no key to meal-recipes',
+      'UPSTREAM_DICTIONARY_FALLBACK_KEY has no effect, because the gateway sends no key to dictionary-fallback',
     ])
   })
 })
@@ -28,11 +28,11 @@ describe('a variable that is nearly the name of a setting', () => {
   it('a variable that is nearly the name of a setting is warned of with that name, and names that only look alike are not', () => {
     const known = ['PLAN_LIMITS', 'JWT_SECRET', 'HOST', 'PORT', 'SIGNUP', 'OPERATOR_TOKEN', 'CONTACT', 'TLS_CERT_FILE']
     assert.deepEqual(misspeltSettings(['PLAN_LIMIT', 'OPERATR_TOKEN', 'SINGUP', 'CONTACTS', 'JWTSECRET'], known), [
-      'PLAN_LIMIT is no setting; did you mean PLAN_LIMITS?',
-      'OPERATR_TOKEN is no setting; did you mean OPERATOR_TOKEN?',
-      'SINGUP is no setting; did you mean SIGNUP?',
-      'CONTACTS is no setting; did you mean CONTACT?',
-      'JWTSECRET is no setting; did you mean JWT_SECRET?',
+      'PLAN_LIMIT is not a setting; did you mean PLAN_LIMITS?',
+      'OPERATR_TOKEN is not a setting; did you mean OPERATOR_TOKEN?',
+      'SINGUP is not a setting; did you mean SIGNUP?',
+      'CONTACTS is not a setting; did you mean CONTACT?',
+      'JWTSECRET is not a setting; did you mean JWT_SECRET?',
     ])
     assert.deepEqual(
       misspeltSettings(

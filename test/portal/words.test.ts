@@ -31,8 +31,8 @@ describe('the portal’s words for failures', () => {
       assert.ok(![message, `${message} ${hint}.`].includes(told(code)), `${code} has short words of its own`)
     }
     assert.equal(
-      told('RATE_LIMIT_EXCEEDED', { hint: 'Wait before adding more members', retryAfterMs: 9_000 }),
-      'Rate limit exceeded. Wait before adding more members. Try again in 9 s.',
+      told('RATE_LIMIT_EXCEEDED', { hint: 'Wait before you add more members', retryAfterMs: 9_000 }),
+      'Rate limit exceeded. Wait before you add more members. Try again in 9 s.',
     )
   })
 

@@ -94,7 +94,7 @@ describe('one address behind which a replica is promoted', () => {
     t.after(() => closeRedis(redis))
     await until(() => redis.status === 'ready')
     const problem = problemOf(await redis.info(), redis)
-    assert.equal(problem, 'Redis is a replica and takes no writes: REDIS_URL must lead to the primary')
+    assert.equal(problem, 'Redis is a replica and accepts no writes: REDIS_URL must be the address of the primary')
     let closed = 0
     redis.on('close', () => {
       closed += 1

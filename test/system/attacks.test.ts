@@ -164,7 +164,7 @@ describe('one caller', () => {
       let refused = await refusals()
       const { body, headers } = refused[0] ?? assert.fail(`${path} is not bounded`)
       assert.equal(body.code, 'RATE_LIMIT_EXCEEDED')
-      assert.match(body.message, /requests of this account/)
+      assert.match(body.message, /This account sends too many requests/)
       assert.ok(Number(headers.get('retry-after')) >= 1)
       // An answer goes without the header if Redis takes longer than 250 ms.
       await until(async () => {

@@ -457,6 +457,6 @@ describe('a batch', () => {
     assert.equal((await send(gateway, '/v1/batch', { body: { calls: breeds(1) } })).status, 401)
     const beside = [{ api: 'weather', endpoint: '/current', latitude: 1, longitude: 2 }]
     const { body } = await send(gateway, '/v1/batch', { key: account.live, body: { calls: beside } })
-    assert.match(body.message, /^Member calls\.0\.latitude is not known; .* stand under parameters\.$/)
+    assert.match(body.message, /^Member calls\.0\.latitude is not known; .* belong in the member parameters\.$/)
   })
 })

@@ -62,7 +62,7 @@ describe('the pages of calls in the portal', () => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       await signUpIn(page)
       await page.goto(`/account/calls/call_${'0'.repeat(32)}`)
-      await page.getByText('The log has no such call of your account.').waitFor()
+      await page.getByText('The log has no call of your account with this id.').waitFor()
       await page.goto('/account/calls')
       await page.getByText('The log has no calls of yours yet').waitFor()
       await checkLook(page, 'no-calls')

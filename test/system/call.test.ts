@@ -103,7 +103,7 @@ describe('a call', () => {
       'geocoding/x': 'The API geocoding has no such endpoint; it has /search, /reverse.',
       'geocoding/a/b': 'The API geocoding has no such endpoint; it has /search, /reverse.',
       'weather/current?latitud=1&longitude=2':
-        'Parameter latitude is invalid: it is required and must be a number from -90 to 90; it may also be given as lat; latitud is not known, did you mean latitude?',
+        'Parameter latitude is invalid: it is required and must be a number from -90 to 90; it may also be given as lat; latitud is not known; did you mean latitude?',
       'weather/current?zoom=1&longitude=2':
         'Parameter latitude is invalid: it is required and must be a number from -90 to 90; it may also be given as lat.',
     }

@@ -316,7 +316,7 @@ describe('hostile input', () => {
             const body = `${JSON.stringify(good).slice(0, -1)},"other":${value}}`
             const answer = await sendBody(route, body.replace('{,', '{'))
             assertRefused(answer, 400, code, `${route} ${value}`)
-            assert.match(answer.body, /send it as text/, `${route} ${value}`)
+            assert.match(answer.body, /send it as a string/, `${route} ${value}`)
           }
         }
       }

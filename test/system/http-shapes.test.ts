@@ -252,7 +252,7 @@ describe('a request the framework refuses', () => {
         const answer = await ask(method, path, key())
         checkRefusal(answer, 'METHOD_NOT_ALLOWED', shape)
         assert.equal(answer.headers.allow, allow, `${method} ${path}`)
-        assert.match(answer.body, new RegExp(`takes only ${words}\\..*allow=${allow.replaceAll(' ', '')}`))
+        assert.match(answer.body, new RegExp(`allows only ${words}\\..*allow=${allow.replaceAll(' ', '')}`))
       }
     }
     const withBody = await ask('PUT', '/v1/catalog', 'Content-Type: text/plain\r\n', 'x')
@@ -262,31 +262,31 @@ describe('a request the framework refuses', () => {
   it('the answer to a request that the framework refuses says what to change', async () => {
     for (const [bytes, words] of [
       [`GET /healthz?q=ü HTTP/1.1\r\n${HEAD}\r\n`, /Percent-encode the address/],
-      [`BREW /healthz HTTP/1.1\r\n${HEAD}\r\n`, /its method is not one of HTTP/],
+      [`BREW /healthz HTTP/1.1\r\n${HEAD}\r\n`, /its method is not an HTTP method/],
       [`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`, /does not end with HTTP\/1\.0 or HTTP\/1\.1, CR and LF/],
       [`GET /healthz HTTP/1.1\n${HEAD}\r\n`, /does not end with HTTP\/1\.0 or HTTP\/1\.1, CR and LF/],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n`,
-        /Content-Length is not one whole number, or stands beside Transfer-Encoding/,
+        /Content-Length is not a whole number, or Transfer-Encoding is present too/,
       ],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
-        /Transfer-Encoding is not chunked, or stands beside Content-Length/,
+        /Transfer-Encoding is not chunked, or Content-Length is present too/,
       ],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n2;${'a'.repeat(20_000)}\r\n`,
         /Send chunks without extensions/,
       ],
-      [`POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: x\r\n\r\n`, /Content-Length is not one whole number/],
+      [`POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: x\r\n\r\n`, /Content-Length is not a whole number/],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
-        /Content-Length stands twice/,
+        /Content-Length appears twice/,
       ],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`,
         /size of a chunk/,
       ],
-      [`GET /healthz HTTP/1.1\r\n${HEAD}b ad: 1\r\n\r\n`, /a header field has a character/],
+      [`GET /healthz HTTP/1.1\r\n${HEAD}b ad: 1\r\n\r\n`, /a header field contains a character/],
       [`GET /healthz HTTP/1.1\r\n${HEAD}Expect: x\r\n\r\n`, /Send the request without Expect/],
     ] as const) {
       const { text, headers } = await raw(bytes)
@@ -307,7 +307,7 @@ describe('a request the framework refuses', () => {
     for (const token of ['undefined', 'YOUR_API_KEY', 'nope', 'null']) {
       const { text, status } = await ask('GET', path, `Authorization: Bearer ${token}\r\n`)
       assert.equal(status, 401)
-      assert.match(text, /This is neither an API key \(agw_…\) nor a session token/)
+      assert.match(text, /The credential is neither an API key \(agw_…\) nor a session token/)
     }
   })
 

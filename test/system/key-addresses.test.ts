@@ -80,7 +80,7 @@ describe('a key with a list of addresses', () => {
         }
         assert.deepEqual(refusalOf(refused), FORBIDDEN, request.path)
         const { message, hint } = refused.body.code === undefined ? refused.body.error : refused.body
-        assert.match(message, /^The owner of this key does not let it be used from the address 198\.51\.100\.9\.$/)
+        assert.match(message, /^The owner of this key does not allow calls from the address 198\.51\.100\.9\.$/)
         assert.match(hint, / address=198\.51\.100\.9$/)
         // Whoever has the key learns nothing of the list.
         assert.ok(!refused.text.includes('203.0.113'))
@@ -270,9 +270,9 @@ describe('a key with a list of addresses', () => {
       [LISTED, /must be a list/],
       [[7], /string/],
       [[null], /string/],
-      [[''], /^Number 1 of the list/],
-      [[LISTED, 'fe80::1%eth0'], /^Number 2 of the list/],
-      [['203.0.113.0/33'], /^Number 1 of the list/],
+      [[''], /^Item 1 of the list/],
+      [[LISTED, 'fe80::1%eth0'], /^Item 2 of the list/],
+      [['203.0.113.0/33'], /^Item 1 of the list/],
       [['a'.repeat(65)], /at most 64 characters/],
       [{ 0: LISTED }, /must be a list/],
     ] as [unknown, RegExp][]) {

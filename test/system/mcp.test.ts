@@ -305,7 +305,7 @@ describe('the MCP servers', () => {
         [
           'call_api',
           { api: 'weather', endpoint: '/current', ...parameters },
-          /Argument latitude is not known; .* stand under parameters\.$/,
+          /Argument latitude is not known; .* belong in the member parameters\.$/,
         ],
         [
           'call_apis',
@@ -572,7 +572,7 @@ describe('the MCP servers', () => {
       assert.match(error.message, message)
     }
     const { result } = await ask('tools/call', { name: 'call_api', arguments: lossy })
-    assert.match(JSON.parse(result.content[0].text).message, /^cursor is invalid: .* send it as text\.$/)
+    assert.match(JSON.parse(result.content[0].text).message, /^cursor is invalid: .* send it as a string\.$/)
   })
 
   it('the MCP servers take the arguments of every tool as models and their clients write them', async () => {

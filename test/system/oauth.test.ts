@@ -228,7 +228,7 @@ describe('an application that signs in', () => {
     assert.deepEqual(await onBoth(), [403, 403])
     const { error } = (await call(token)).body
     assert.equal(error.code, 'KEY_ADDRESS_FORBIDDEN')
-    assert.equal(error.message, 'The account does not let this application call from the address 127.0.0.1.')
+    assert.equal(error.message, 'The account does not allow this application to call from the address 127.0.0.1.')
     assert.deepEqual((await change({ addresses: ['127.0.0.1', '::1'] })).body.addresses, ['127.0.0.1', '::1'])
     assert.deepEqual(await onBoth(), [200, 200])
     assert.equal((await change({ addresses: null })).body.addresses, null)

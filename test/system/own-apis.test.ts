@@ -514,7 +514,7 @@ describe('processes with different documents', () => {
     let answer = await list()
     await until(async () => {
       answer = await list()
-      return answer.body.error?.message === 'No worker that runs now has loaded the API orders.'
+      return answer.body.error?.message === 'No running worker has loaded the API orders.'
     })
     assert.deepEqual([answer.status, answer.body.error.code], [503, 'API_NOT_ENABLED'], answer.text)
   })

@@ -324,7 +324,7 @@ describe('the portal', () => {
       await page.getByRole('cell', { name: '1234' }).waitFor()
       assert.doesNotMatch(await page.content(), /a-provider-key/)
       const unchecked = page.getByText(
-        /^News did not answer as it should, so the key could not be checked\. The key is saved\./,
+        /^News did not give a usable answer, so the key could not be checked\. The key is saved\./,
       )
       await unchecked.waitFor()
       await page.getByRole('button', { name: 'Check the key of News' }).click()

@@ -209,14 +209,14 @@ describe('provider keys', () => {
     assert.ok(['UPSTREAM_ERROR', 'UPSTREAM_UNAVAILABLE'].includes(code), code)
     assert.equal(
       message,
-      'News did not answer as it should, so the key could not be checked. The key is saved. It is checked again by itself within a minute.',
+      'News did not give a usable answer, so the key could not be checked. The key is saved. The gateway checks it again within a minute.',
     )
     assert.ok(Date.parse(nextAt) > Date.parse(at))
     // If an upstream stays down, it uses up the checks.
     await endValidations()
     const { validationFailure: last } = (await recordOf('news')) ?? assert.fail()
     assert.equal(last.nextAt, null)
-    assert.match(last.message, /The key is saved\. Check it again when News answers\.$/)
+    assert.match(last.message, /The key is saved\. Validate it again when News answers\.$/)
     // A failure of the upstream is no defect of the gateway.
     assert.deepEqual(await withQueue((queue) => queue.getJobCounts('failed')), { failed: 0 })
     assert.equal((await put('news', key)).body.validationFailure, null)
@@ -286,7 +286,7 @@ describe('provider keys', () => {
       assert.equal(body.validationFailure?.code, 'API_PAUSED')
       assert.match(
         body.validationFailure.message,
-        /^The operator paused .*\. The key is saved\. It is checked by itself when .* is resumed\.$/,
+        /^The operator paused .*\. The key is saved\. The gateway checks it when the operator resumes .*\.$/,
       )
     }
     // One job for the saved key, and one job for all checks.

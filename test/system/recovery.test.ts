@@ -61,7 +61,7 @@ describe('a call', () => {
     assert.ok(again.every(({ url }) => held(url)))
     assert.equal(again.length, 16)
     const warning =
-      /"level":"warn".*"lane":"calls","jobs":[1-9]\d*,"msg":"jobs of a worker that died or stood still run again"/
+      /"level":"warn".*"lane":"calls","jobs":[1-9]\d*,"msg":"jobs of a worker that died or stalled run again"/
     await until(() => warning.test(gateway.output.join('')))
   })
 

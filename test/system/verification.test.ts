@@ -139,13 +139,13 @@ describe('if there is a mail server', () => {
     for (let count = 0; count < 5; count += 1) {
       const { status, body } = await again()
       assert.deepEqual([status, body.code], [503, 'DEPENDENCY_UNAVAILABLE'])
-      assert.equal(body.message, 'The mail server did not take the mail.')
+      assert.equal(body.message, 'The mail server did not accept the mail.')
       assert.match(body.hint, /^Try again in a minute, or ask the operator to approve the account/)
     }
     // If the mail server refuses a mail for good, the gateway does not try for ever.
     mail.recipientAnswer = '550 no such mailbox'
     const refused = await again()
-    assert.deepEqual([refused.status, refused.body.message], [503, 'The mail server takes no mail for your address.'])
+    assert.deepEqual([refused.status, refused.body.message], [503, 'The mail server refuses mail to your address.'])
     assert.doesNotMatch(refused.body.hint, /Try again/)
     mail.recipientAnswer = '250 test'
     const statuses = []
@@ -161,7 +161,7 @@ describe('if there is a mail server', () => {
       if (body.hint) hints.push(body.hint.replace(/ \w+=.*/, ''))
     }
     assert.equal(hints.length, 21)
-    assert.deepEqual(new Set(hints), new Set(['Look for the mails that arrived, or wait.']))
+    assert.deepEqual(new Set(hints), new Set(['Use the link of a mail that has arrived, or wait.']))
   })
 
   it('if no mail server answers, or there is none, the answer says which, and names an operator only if one is needed', async () => {

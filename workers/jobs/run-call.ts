@@ -58,7 +58,7 @@ function outcomeOfWritten(outcome: Outcome): Outcome {
 export async function runCall(deps: WorkerDeps, call: CallJob, run: CallRun): Promise<CallOutcome> {
   const resolved = resolveCall(deps, call)
   if (!resolved) {
-    return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
+    return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker has not loaded the endpoint') } }
   }
   const made = await makeOutcome(deps, resolved, run).catch(
     (error): CallOutcome => ({ outcome: failureOf(error, run) }),

@@ -117,7 +117,7 @@ async function tryKey(
   cancelled: AbortSignal,
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
-  if (!known) throw new Error(`this worker does not know ${row.slug}`)
+  if (!known) throw new Error(`this worker has not loaded the API ${row.slug}`)
   // This is not a fault of the key. Another worker may have the secret, or this worker after a
   // restart.
   if (!deps.providerKeys.hasSecretOf(row)) throw new Error('the secret of a provider key is not among ENCRYPTION_KEY')

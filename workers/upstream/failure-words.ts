@@ -29,7 +29,7 @@ const OTHERS: Record<string, string> = {
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
   UND_ERR_BODY_TIMEOUT: 'answer not finished in time',
   UND_ERR_HEADERS_OVERFLOW: 'headers of the answer too large',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer is not as long as it says',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer shorter or longer than its Content-Length',
   HTTPParserError: 'answer is not valid HTTP',
   BLOCKED_ADDRESS: 'the address is not allowed',
   BODY_TOO_LARGE: 'answer too large',

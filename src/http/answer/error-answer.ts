@@ -10,14 +10,14 @@ import { publicError, retryAfterSeconds } from './public-error.ts'
 
 const members = {
   code: Type.String({ description: 'Stable name of the failure' }),
-  message: Type.String({ description: 'What went wrong, in a sentence' }),
+  message: Type.String({ description: 'What went wrong, in one sentence' }),
   hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
-  docs: Type.String({ description: 'Page of the code' }),
+  docs: Type.String({ description: 'Address of the documentation of the code' }),
 }
 
 /** Error answers of all routes but the proxy routes. */
 export const ErrorAnswer = Type.Object(
-  { error: Type.String({ description: 'Words of the HTTP status' }), ...members },
+  { error: Type.String({ description: 'Reason phrase of the HTTP status' }), ...members },
   { $id: 'Error' },
 )
 

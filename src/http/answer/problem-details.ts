@@ -10,10 +10,10 @@ export const PROBLEM_TYPE = 'application/problem+json'
 export const ProblemDetails = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'The documentation of the code' }),
-    title: Type.String({ description: 'What went wrong, in a sentence' }),
+    title: Type.String({ description: 'What went wrong, in one sentence' }),
     status: Type.Integer({ description: 'HTTP status' }),
     detail: Type.String({ description: 'The next action' }),
-    instance: Type.String({ description: 'Names the request' }),
+    instance: Type.String({ description: 'Id of the request' }),
     code: Type.String({ description: 'Stable name of the failure' }),
     hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
     docs: Type.String({ description: 'Page of the code' }),

@@ -59,14 +59,15 @@ export class AccountRequests {
   checkRefusedCalls(accountId: string): void {
     if (isMadeByTool()) return
     const retryAfterMs = this.#buckets.waitMs(refusedCalls(accountId))
-    if (retryAfterMs > 0) throw tooMany('Too many calls of this account were refused.', retryAfterMs)
+    if (retryAfterMs > 0)
+      throw tooMany('The gateway has refused too many calls of this account in a short time.', retryAfterMs)
   }
 
   #take(subject: string, units: number): void {
     // A tool makes the request inside this process, and the request of its client has been counted.
     if (isMadeByTool()) return
     const retryAfterMs = this.#buckets.take(subject, units)
-    if (retryAfterMs > 0) throw tooMany('Too many requests of this account come at once.', retryAfterMs)
+    if (retryAfterMs > 0) throw tooMany('This account sends too many requests at once.', retryAfterMs)
   }
 }
 

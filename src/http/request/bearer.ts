@@ -12,8 +12,8 @@ export function readBearer(headers: IncomingHttpHeaders): string | undefined {
   const match = /^bearer +([\w.~+/-]+=*)$/i.exec(headers.authorization)
   if (!match?.[1] || match[1].length > 4_096) {
     throw new GatewayError('INVALID_TOKEN', {
-      message: 'The Authorization header must be the word Bearer and one token or API key.',
-      hint: 'Send Authorization: Bearer with the token or API key behind it',
+      message: 'The Authorization header must be the word Bearer, a space, and a token or API key.',
+      hint: 'Send Authorization: Bearer <token or API key>',
     })
   }
   return match[1]

@@ -26,7 +26,7 @@ export class InexactNumber extends GatewayError {
 
   constructor(text: string, member: string | undefined) {
     const shown = text.length <= SHOWN_DIGITS_MAX ? text : `${text.slice(0, SHOWN_DIGITS_MAX)}…`
-    const reason = `the number ${shown} would lose digits; send it as text`
+    const reason = `the number ${shown} would lose digits; send it as a string`
     super('VALIDATION_ERROR', {
       message: sentence(member === undefined ? `A member is invalid: ${reason}` : `${member} is invalid: ${reason}`),
     })

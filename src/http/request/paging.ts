@@ -13,12 +13,12 @@ const CURSOR = '^(\\d{1,16}_)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 /** Query of a listing with pages. */
 export const PageQuery = Type.Object({
   limit: Type.Optional(
-    Type.String({ pattern: '^([1-9]\\d?|100)$', description: `Items of a page, at most ${ITEMS_MAX}` }),
+    Type.String({ pattern: '^([1-9]\\d?|100)$', description: `Number of items of a page, at most ${ITEMS_MAX}` }),
   ),
   cursor: Type.Optional(
     Type.String({
       pattern: CURSOR,
-      description: 'Where the previous page ended; the Link header has it; or the id of its last item',
+      description: 'End of the previous page: the value in its Link header, or the id of its last item',
     }),
   ),
 })

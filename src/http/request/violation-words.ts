@@ -89,7 +89,7 @@ function unknownWords(violation: Violation): string {
   if (known.length === 0) return what
   // For a call in a batch or by the tool `call_api`: callers often put the endpoint's parameters
   // beside the member `parameters`.
-  const under = known.includes('parameters') ? '; those of the endpoint stand under parameters' : ''
+  const under = known.includes('parameters') ? '; the parameters of the endpoint belong in the member parameters' : ''
   return `${what}; the members are ${known.join(', ')}${under}`
 }
 
@@ -138,14 +138,14 @@ const TYPES: Record<string, string> = {
 const FORMATS: Record<string, string> = {
   email: 'must be an email address, such as name@example.com',
   'date-time': 'must be a time with its zone, such as 2030-01-31T12:00:00Z',
-  uri: 'must be an absolute address',
+  uri: 'must be an absolute URL, such as https://example.com/path',
   uuid: 'must be a UUID',
 }
 
 /** Words for the patterns of request schemas. */
 const PATTERNS: Record<string, string> = {
   '\\S': 'must not be blank',
-  '^[\\x21-\\x7e]+$': 'must be of ASCII characters without blanks',
+  '^[\\x21-\\x7e]+$': 'must consist of visible ASCII characters, without spaces',
   '^2\\d{3}-\\d{2}-\\d{2}$': 'must be a day as YYYY-MM-DD, from 2000 to 2999',
   '^([1-9]\\d?|100)$': 'must be a whole number from 1 to 100',
   '^[1-9]\\d{0,2}$': 'must be a whole number from 1 to 999',

@@ -82,8 +82,9 @@ export class Holding {
     const isFull = (owner: Owner | undefined): boolean => owner !== undefined && this.#held.isFull(owner)
     if (!isFull(this.#client) && !isFull(this.#account)) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
-      message: 'Too many of your answers are unread, or too many bodies have not arrived.',
-      hint: 'Read the answers and send the request again',
+      message:
+        'The gateway holds too many bytes for you: answers that you have not read, or request bodies that are still arriving.',
+      hint: 'Read the pending answers, finish the pending bodies, and send the request again',
       retryAfterMs: 1_000,
     })
   }

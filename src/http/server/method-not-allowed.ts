@@ -70,7 +70,7 @@ export function refuseUnrouted(
 export function methodNotAllowed(allow: string[]): GatewayError {
   const words = new Intl.ListFormat('en', { type: 'disjunction' }).format(allow.filter((method) => method !== 'HEAD'))
   return new GatewayError('METHOD_NOT_ALLOWED', {
-    message: `This route takes only ${words}.`,
+    message: `This route allows only ${words}.`,
     hint: `Send the request with ${words}`,
     tokens: { allow: allow.join() },
     allow,

@@ -39,15 +39,15 @@ const CODES: Record<string, ErrorCode> = {
  * answered without a reason.
  */
 const REASONS: Record<string, string> = {
-  CONNECT: 'its method is for proxies alone',
-  HPE_INVALID_METHOD: 'its method is not one of HTTP',
+  CONNECT: 'its method is only for proxies',
+  HPE_INVALID_METHOD: 'its method is not an HTTP method',
   HPE_INVALID_URL: 'its address is not valid',
   HPE_INVALID_VERSION: 'its first line does not end with HTTP/1.0 or HTTP/1.1, CR and LF',
   HPE_INVALID_CONSTANT: 'its first line is not a method, an address and a version',
-  HPE_INVALID_HEADER_TOKEN: 'a header field has a character that is not allowed',
-  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not one whole number, or stands beside Transfer-Encoding',
-  HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length stands twice, or beside Transfer-Encoding',
-  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked, or stands beside Content-Length',
+  HPE_INVALID_HEADER_TOKEN: 'a header field contains a character that is not allowed',
+  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not a whole number, or Transfer-Encoding is present too',
+  HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length appears twice, or Transfer-Encoding is present too',
+  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked, or Content-Length is present too',
   HPE_INVALID_CHUNK_SIZE: 'the size of a chunk is not a hexadecimal number',
   HPE_INVALID_EOF_STATE: 'it ends before it is complete',
   HPE_CR_EXPECTED: 'a line does not end with CR and LF',
@@ -61,7 +61,7 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   if (code) return new GatewayError(code)
   if (cause.code === TOO_MANY_PARTS) {
     return new GatewayError('PAYLOAD_TOO_LARGE', {
-      message: 'The body comes in too many small parts.',
+      message: 'The body arrives in too many small chunks.',
       hint: 'Send the body with Content-Length, or in larger chunks',
     })
   }
@@ -74,7 +74,7 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
     return new GatewayError('INVALID_ENCODING', {
       message: 'The address contains characters that must be percent-encoded.',
-      hint: 'Percent-encode the address as UTF-8: ü is %C3%BC, a blank is %20',
+      hint: 'Percent-encode the address as UTF-8: ü is %C3%BC, a space is %20',
     })
   }
   const reason = REASONS[cause.code ?? '']
@@ -106,7 +106,7 @@ export function checkHead(request: FastifyRequest): void {
 function checkExpectation(expect: string | undefined): void {
   if (expect === undefined || /^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
-    message: 'The header field Expect can only be 100-continue.',
+    message: 'The only value allowed for the header Expect is 100-continue.',
     hint: 'Send the request without Expect',
   })
 }

@@ -188,7 +188,9 @@ describe('a JSON body', () => {
         assert.throws(
           () => parse(text),
           (error) =>
-            error instanceof GatewayError && error.code === 'VALIDATION_ERROR' && /send it as text/.test(error.message),
+            error instanceof GatewayError &&
+            error.code === 'VALIDATION_ERROR' &&
+            /send it as a string/.test(error.message),
         )
       }
       assert.deepEqual(parse(`{"a":"${number}"}`), { a: number }, 'as text it is taken')

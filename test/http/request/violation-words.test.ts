@@ -89,7 +89,7 @@ test('a member that is not known is named, with the nearest one that is, or else
   )
   assert.equal(
     await answerTo(calls, { calls: [{ api: 'weather', latitude: 1 }] }),
-    'Member calls.0.latitude is not known; the members are api, parameters; those of the endpoint stand under parameters.',
+    'Member calls.0.latitude is not known; the members are api, parameters; the parameters of the endpoint belong in the member parameters.',
   )
   assert.equal(await answerTo(call, { parameters: { any: 1 } }), 'Member api is required.')
 })
