@@ -1,6 +1,5 @@
 import { type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
-import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import { refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
@@ -17,7 +16,7 @@ import { isUnacknowledged } from '../redis/redis-error.ts'
 import type { KnownFromReplies } from './known-from-replies.ts'
 
 export interface ForecastDeps {
-  caps: Pick<UpstreamCaps, 'of'>
+  caps: UpstreamCaps
   cache: ResponseCache
   known: KnownFromReplies
   queues: CallQueues
@@ -141,7 +140,7 @@ async function join(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: num
   try {
     return await deps.caps.of(waitEntry, waitEntry.bucket).joinWaitQueue(waitEntry, deadline)
   } catch (error) {
-    if (isUnacknowledged(error)) void leaveWaitQueue(deps, waitEntry)
+    if (isUnacknowledged(error)) void deps.caps.leaveWaitQueue(waitEntry)
     throw error
   }
 }

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { cacheKeys } from '../cache/cache-key.ts'
-import { type ResponseCache, stalenessMs } from '../cache/response-cache.ts'
+import { stalenessMs } from '../cache/response-cache.ts'
 import type { CapState } from '../caps/replies.ts'
-import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import type { Allowance, Quote } from '../catalog/catalog-schema.ts'
@@ -15,11 +14,6 @@ import { readLimits } from './answer-limits.ts'
 import type { Principal } from './authenticate.ts'
 import { tightestMinute } from './rate-limit-headers.ts'
 import { chooseProviderKey } from './rights.ts'
-
-export interface QuoteDeps extends AdmissionDeps {
-  caps: Pick<UpstreamCaps, 'of'>
-  cache: ResponseCache
-}
 
 /**
  * Longest wait of an answer for a quote, milliseconds. Fails open: the answer is sent without it.
@@ -41,7 +35,7 @@ export async function readAllowance(
  * read in time.
  */
 export async function readQuote(
-  deps: QuoteDeps,
+  deps: AdmissionDeps,
   principal: Principal,
   { api, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<{ quote: Omit<Quote, 'health'>; limits: LimitState } | undefined> {
@@ -111,7 +105,7 @@ function allowanceOf(limits: LimitState): Allowance {
 
 /** Paths of the endpoints whose answer to a call without parameters is stored and fresh. */
 async function storedOf(
-  { cache, clock }: QuoteDeps,
+  { cache, clock }: AdmissionDeps,
   { accountId }: Principal,
   { api: { slug, upstream }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<string[]> {

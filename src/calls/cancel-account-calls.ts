@@ -5,6 +5,7 @@ import type { Db } from '../db/database.ts'
 import { findUser } from '../db/users.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 import { announceCancel } from '../queue/call-queue.ts'
+import { forgetResults } from '../queue/results.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { type CancelDeps, cancelCall } from './cancel-call.ts'
 
@@ -25,6 +26,18 @@ const PAUSE_MS = 250
  */
 export async function cancelAccountCalls(deps: CancelAccountDeps, accountId: string): Promise<void> {
   if (await hasCalls(deps, accountId)) void cancelRest(deps, accountId)
+}
+
+/**
+ * Cancels the running calls of a deleted account, and deletes results that it has not fetched. Call
+ * it after the change is announced.
+ */
+export async function forgetAccount(deps: CancelAccountDeps, accountId: string): Promise<void> {
+  await cancelAccountCalls(deps, accountId)
+  // A result that is not found here expires within 15 minutes.
+  await forgetResults(deps.redis, accountId).catch((error) =>
+    deps.log.warn({ err: error, accountId }, 'failed to delete the kept results of an account that is gone'),
+  )
 }
 
 async function cancelRest(deps: CancelAccountDeps, accountId: string): Promise<void> {

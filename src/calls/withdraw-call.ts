@@ -1,5 +1,4 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
-import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
@@ -9,7 +8,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
   redis: RedisConnection
-  caps: Pick<UpstreamCaps, 'of'>
+  caps: UpstreamCaps
   queues: CallQueues
 }
 
@@ -51,7 +50,7 @@ export async function withdrawCall(
   const isAlone = jobId === undefined || jobId === id
   const removed = isAlone ? await removeCall(queues.of(slug), id) : undefined
   if (removed) {
-    if (waitEntry) await leaveWaitQueue(deps, waitEntry)
+    if (waitEntry) await deps.caps.leaveWaitQueue(waitEntry)
     // The worker that had begun with the call died, or has just ended the call.
     return { isRemoved: true, reach: removed.isStarted ? 'maybe-sent' : 'unsent' }
   }
@@ -60,7 +59,7 @@ export async function withdrawCall(
   const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
   // The worker with the job removes the call from the wait queue, unless identical calls wait in
   // its place.
-  if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
+  if (waitEntry && (isInSharedJob || jobId === undefined)) await deps.caps.leaveWaitQueue(waitEntry)
   // If the call is not in the lane, a worker has it, or it has ended, or it never arrived there.
   return { isRemoved: false, reach: isInSharedJob ? 'unsent' : 'maybe-sent' }
 }

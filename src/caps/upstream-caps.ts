@@ -1,7 +1,9 @@
 import { memoize } from '../async/memoize.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { Caps } from '../catalog/upstream.ts'
-import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../queue/wait-queue-entry.ts'
+import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET, type WaitQueueEntry } from '../queue/wait-queue-entry.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
@@ -17,6 +19,7 @@ export interface UpstreamCapsDeps extends CapDeps {
 export const CAPS_KEPT_MAX = 2_000
 
 export class UpstreamCaps {
+  readonly #redis: RedisConnection
   /**
    * The cap of an API for one bucket.
    * @throws Error if the catalog does not have the API
@@ -24,6 +27,7 @@ export class UpstreamCaps {
   readonly of: (api: { slug: string }, bucket: CapBucket) => Cap
 
   constructor(deps: UpstreamCapsDeps) {
+    this.#redis = deps.redis
     this.of = memoize(
       ({ slug }, bucket) => capKeys.prefix(slug, bucket),
       ({ slug }, bucket) => {
@@ -34,6 +38,17 @@ export class UpstreamCaps {
       },
       CAPS_KEPT_MAX,
     )
+  }
+
+  /**
+   * Takes a call out of the wait queue of its cap, because it would delay other calls until its
+   * deadline. Returns after the first try. A failed try is repeated in the background. Never
+   * throws.
+   */
+  async leaveWaitQueue(entry: WaitQueueEntry): Promise<void> {
+    const leave = () => this.of(entry, entry.bucket).leaveWaitQueue(entry)
+    const mayRepeat = () => this.#redis.status !== 'end'
+    await leave().catch(() => void retryUntil(leave, { ...RESTART_RETRY, mayRepeat }).catch(() => undefined))
   }
 }
 

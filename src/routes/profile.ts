@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { isPasswordOf, noPassword } from '../accounts/password.ts'
-import { forgetAccount } from '../calls/forget-account.ts'
+import { forgetAccount } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { deleteAccount } from '../db/delete-account.ts'
 import { findUser } from '../db/users.ts'

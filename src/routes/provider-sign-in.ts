@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { forgetAccount } from '../calls/forget-account.ts'
+import { forgetAccount } from '../calls/cancel-account-calls.ts'
 import type { OidcProvider, Secret } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { User } from '../db/schema.ts'

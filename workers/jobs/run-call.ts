@@ -1,5 +1,4 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { leaveWaitQueue } from '../../src/caps/leave-wait-queue.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
@@ -189,7 +188,9 @@ async function leaveUnlessUsed(
 }
 
 function leaveInBackground(deps: WorkerDeps, { endpoint, call }: ResolvedCall): void {
-  void leaveWaitQueue(deps, waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced }))
+  void deps.caps.leaveWaitQueue(
+    waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced }),
+  )
 }
 
 /**
