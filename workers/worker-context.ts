@@ -24,6 +24,7 @@ import { RunningCalls } from './jobs/running-calls.ts'
 import type { WorkerDeps } from './jobs/worker-deps.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
+import { SourceAddresses } from './source-addresses.ts'
 import { AnswerMemory } from './upstream/answer-memory.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
@@ -57,7 +58,10 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   warnOfUnknownVariables(config, catalog, log)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
+  const caps = new UpstreamCaps({ redis, db, catalog })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
+  const addresses = new SourceAddresses({ redis, clock, caps, catalog, only: config.upstreams.only, log })
+  settings.onChange(() => void addresses.note())
   const grants = new GrantLedger(db, clock, log)
   for (const part of [clock, health, grants]) part.open()
   await settings.open()
@@ -73,13 +77,15 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const held = new HeldCalls()
   settings.onChange(() => held.look())
   const clients = new HttpClients()
-  const caps = new UpstreamCaps({ redis, db, catalog })
   const permits = new PermitClients({ caps, catalog, log, grants, health })
   const lanes = new LaneDirectory({ redis, now: () => clock.now(), log })
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
   const ownApis = new OwnApis({ config, log, catalog, settings })
-  ownApis.onChange(() => health.follow(sourcesOf(catalog)))
+  ownApis.onChange(() => {
+    health.follow(sourcesOf(catalog))
+    void addresses.note()
+  })
   ownApis.open()
   const deps: WorkerDeps = {
     ...{ log, redis, db, clock, catalog, health, held, running, telemetry, callLog, caps, queues },

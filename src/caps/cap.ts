@@ -165,11 +165,11 @@ export class Cap {
   }
 
   /**
-   * Lets one request through, and one more for each that ends. `isOtherKey`: what the upstream said
-   * of its limiter does not hold for it.
+   * Lets one request through, and one more for each that ends. `forgetsLimit`: what the upstream
+   * said of its limiter no longer holds, because the key or the address is another.
    */
-  async beginGradually({ isOtherKey = false } = {}): Promise<void> {
-    await this.#run(scripts.beginGradually, this.#keys, [isOtherKey ? 1 : 0])
+  async beginGradually({ forgetsLimit = false } = {}): Promise<void> {
+    await this.#run(scripts.beginGradually, this.#keys, [forgetsLimit ? 1 : 0])
   }
 
   /**

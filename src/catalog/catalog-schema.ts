@@ -68,7 +68,8 @@ const Change = Type.Object({
   from: status('State before'),
   to: status('State after'),
   cause: Type.String({
-    description: 'score, failures-in-a-row, trials-passed, members-back, or `lacks` with the members that answers lack',
+    description:
+      'score, failures-in-a-row, trials-passed, members-back, other-address, or `lacks` with the members that answers lack',
   }),
   code: nullable(Type.String({ description: 'Error code of the attempt that caused the change' })),
   score: Type.Integer({ description: 'Score after the change, 0 to 100' }),

@@ -31,7 +31,7 @@ export function sourceNamed<Source extends { fallback: Source | undefined }>(
 
 /** The APIs of a catalog and their fallback sources. */
 export function sourcesOf<Source extends { fallback: Source | undefined }>(
-  catalog: ReadonlyMap<string, Source>,
+  catalog: Pick<ReadonlyMap<string, Source>, 'values'>,
 ): Source[] {
   return [...catalog.values()].flatMap((api) => (api.fallback ? [api, api.fallback] : [api]))
 }

@@ -137,7 +137,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['UPSTREAM_<SLUG>_URL'],
         byDefault: 'the real address',
         about:
-          'Base URL of an upstream, which may have a path and may be a private address. The gateway appends the path of the endpoint.',
+          'Base URL of an upstream, which may have a path and may be a private address. The gateway appends the path of the endpoint. Under another address the health of the upstream begins anew.',
       },
       {
         names: ['UPSTREAM_<SLUG>_FALLBACK_URL', 'UPSTREAM_<SLUG>_FALLBACK_CAPS'],

@@ -153,7 +153,7 @@ async function forgetFormerKey(
   for (const api of apis) {
     await caps
       .of(api, SHARED_BUCKET)
-      .beginGradually({ isOtherKey: true })
+      .beginGradually({ forgetsLimit: true })
       .then(() => noteSourceLimit(redis, api.slug, 0))
       .catch((error) =>
         log.warn(

@@ -84,6 +84,7 @@ const CAUSES = {
   'failures-in-a-row': 'several calls in a row failed',
   'trials-passed': 'three attempts in a row succeeded',
   'members-back': 'answers have again what they lacked',
+  'other-address': 'the source has another address',
 }
 
 const LACKS = 'lacks '

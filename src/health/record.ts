@@ -21,7 +21,7 @@ import {
   VOTERS_MAX,
   VOTES_TO_BE_DOWN,
 } from './health-thresholds.ts'
-import type { LastFailure } from './health-view.ts'
+import { type LastFailure, readStatus } from './health-view.ts'
 import {
   AVAILABILITY_POINTS,
   FAST_MS,
@@ -123,6 +123,25 @@ export async function noteFailure(
 ): Promise<void> {
   const failed = { failedAt: at, failedCode: code, failedWords: words, failedNet: isNetwork ? 1 : 0 }
   await redis.hset(upstreamKeys.health(slug), { ...failed, failedPath: endpoint })
+}
+
+/**
+ * Forgets all that is known of the health of an upstream, as if nobody had called it yet. If it was
+ * not healthy, this is a change of state.
+ *
+ * @param at the time of Redis, milliseconds since the epoch
+ * @throws what Redis throws
+ */
+export async function forgetHealth(redis: RedisConnection, slug: string, at: number): Promise<void> {
+  const key = upstreamKeys.health(slug)
+  const state = readStatus((await redis.hget(key, 'state')) ?? undefined)
+  const change = { at, from: state, to: 'Healthy', cause: 'other-address', score: 100, ok: 0, fail: 0 }
+  if (state !== 'Healthy') {
+    const fields = Object.entries(change).flat()
+    await redis.xadd(upstreamKeys.healthChanges(slug), 'MAXLEN', '~', CHANGES_MAX, '*', ...fields)
+  }
+  await redis.del(key)
+  await redis.publish(channels.health, slug)
 }
 
 /**

@@ -207,6 +207,8 @@ export const keys = {
   quarterStats: (quarter: number): string => `${PREFIX}:{stats}:quarter:${quarter}`,
   /** Sorted set: calls of one minute by account and status, the most frequent 300. 2 h. */
   minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
+  /** Hash: digests of the addresses under which workers call each source. No end. */
+  sourceAddresses: `${PREFIX}:{source-addresses}`,
   /** String: version of the operators' settings of upstreams. No end. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
   /**

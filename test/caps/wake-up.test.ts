@@ -60,7 +60,7 @@ it('what the upstream said of its limiter is forgotten, and the worker of the fi
   const observed = { observedBy: 'none', remaining: { requests: 0, resetMs: 3_000_000 } }
   await world.cap.applyUpstreamLimit({ ...observed, closedForMs: 3_000_000 })
   assert.deepEqual(await acquire(['a|1', 'a|2']), [])
-  assert.deepEqual(await woken(() => world.cap.beginGradually({ isOtherKey: true })), ['a|1'])
+  assert.deepEqual(await woken(() => world.cap.beginGradually({ forgetsLimit: true })), ['a|1'])
   assert.equal((await acquire(['a|1'])).length, 1)
 })
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
-import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
 import type { WorkerDeps } from '../../workers/jobs/worker-deps.ts'
+import { SourceAddresses } from '../../workers/source-addresses.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { failureOf } from '../support/worker-parts.ts'
@@ -57,9 +58,9 @@ test('a limit that undeclared parameters meet holds for these of the account alo
   assert.equal((await probesOf(deps)).length, 1)
 })
 
-test('a limit that a declared value meets closes the cap for a minute, and for as long as it says once a probe meets it', async (t) => {
+test('a limit that a declared value meets closes the cap for a minute, for as long as it says once a probe meets it, and not under another address', async (t) => {
   let meetsProbe = false
-  const { deps, call } = await open(t, ({ url }, response) => {
+  const { deps, api, call, openBreaker } = await open(t, ({ url }, response) => {
     if (meetsProbe || url?.includes('Limited')) response.writeHead(429, { 'retry-after': '90000' }).end()
     else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
   })
@@ -81,6 +82,21 @@ test('a limit that a declared value meets closes the cap for a minute, and for a
   meetsProbe = true
   await runProbe(deps)
   assert.equal((await limitOf(deps)).closedForMs, 3_600_000)
+  await openBreaker()
+  const noted = () => deps.redis.hget(keys.sourceAddresses, SLUG)
+  await until(async () => (await noted()) !== null)
+  const before = await noted()
+  const note = () => new SourceAddresses({ ...deps, only: [SLUG] }).note()
+  await note()
+  assert.equal((await healthOf(deps)).isOpen, true, 'the address is the same')
+  api.baseUrl += '/'
+  await note()
+  assert.notEqual(await noted(), before)
+  const { isOpen, status, limitedUntil } = await healthOf(deps)
+  assert.deepEqual([isOpen, status, limitedUntil], [false, 'Healthy', undefined])
+  assert.ok((await limitOf(deps)).closedForMs < 0)
+  const [change] = await deps.redis.xrange(upstreamKeys.healthChanges(SLUG), '-', '+')
+  assert.deepEqual(change?.[1].slice(2, 8), ['from', 'Down', 'to', 'Healthy', 'cause', 'other-address'])
 })
 
 test('what rate headers say to a caller holds for a minute, and none left for longer closes the cap until a probe has looked', async (t) => {
