@@ -92,18 +92,16 @@ export function limitQuery(
   subject: LimitSubject & Pick<Principal, 'tier'>,
   timeoutMs: number,
 ): LimitQuery {
-  const { accountId, allowance, tier } = subject
-  const load = (month: string, credentialId?: string) =>
-    monthLoads.run(`${accountId} ${credentialId ?? ''} ${month}`, () =>
-      countMonthUsage(db, { userId: accountId, credentialId }, month),
-    )
+  const { accountId, tier } = subject
   return {
     subject,
     tier,
     plan: config.plans[planOf(tier)],
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger, it is unknown what is left.
-    loadMonthUsed: (month) => load(month),
-    loadCredentialUsed: allowance && ((month) => load(month, allowance.id)),
+    loadUsed: (month, credentialId) =>
+      monthLoads.run(`${accountId} ${credentialId ?? ''} ${month}`, () =>
+        countMonthUsage(db, { userId: accountId, credentialId }, month),
+      ),
   }
 }

@@ -85,9 +85,11 @@ export interface LimitQuery {
   tier: Tier
   plan: CallLimits
   leaseMs: number
-  /** Reads the month's usage from the ledger. Called if Redis has no count. */
-  loadMonthUsed: (month: string) => Promise<number>
-  loadCredentialUsed?: ((month: string) => Promise<number>) | undefined
+  /**
+   * Reads the month's usage of the account, or of one of its credentials, from the ledger. Called
+   * if Redis has no count.
+   */
+  loadUsed: (month: string, credentialId?: string) => Promise<number>
   /** The clock, for tests; absent: the clock of Redis. */
   now?: (() => number) | undefined
 }
@@ -199,7 +201,7 @@ async function acquireInMonth(
   query: LimitQuery,
   { callIds, take }: { callIds: string[]; take: 'each' | 'all' | 'fit' },
 ) {
-  const { subject, plan, leaseMs, loadMonthUsed, loadCredentialUsed, now: testClock } = query
+  const { subject, plan, leaseMs, loadUsed, now: testClock } = query
   let at = testClock?.() ?? Date.now()
   for (let tries = 0; tries < COUNT_TRIES_MAX; tries += 1) {
     const month = monthOf(at)
@@ -215,11 +217,12 @@ async function acquireInMonth(
     }
     const countLifeMs = month.endsAt - at + MONTH_GRACE_MS
     if (reply[0] === 'no-month-count') {
-      await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
+      await redis.set(monthKey, await loadUsed(month.name), 'PX', countLifeMs, 'NX')
       continue
     }
     if (reply[0] === 'no-credential-count') {
-      await redis.set(credentialMonth, (await loadCredentialUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
+      const used = await loadUsed(month.name, countedCredential(subject))
+      await redis.set(credentialMonth, used, 'PX', countLifeMs, 'NX')
       continue
     }
     const [decision, now, granted = 0, leases = 0, nextEndMs = 0, ...used] = reply

@@ -29,7 +29,7 @@ async function open(t: TestContext) {
   const enqueue = async (fields: Partial<CallJob>): Promise<string> => {
     const id = `call_${randomUUID().replaceAll('-', '')}`
     const limits = await accountLimits.acquire({
-      ...{ subject, tier: 'pro', callId: id, leaseMs: 900_000, loadMonthUsed: async () => 0 },
+      ...{ subject, tier: 'pro', callId: id, leaseMs: 900_000, loadUsed: async () => 0 },
       plan: { perMinute: 1_000, inFlight: 1_000, perMonth: 1_000 },
     })
     assert.ok(limits !== STALE)

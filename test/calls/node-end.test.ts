@@ -33,7 +33,7 @@ test('a node that ends completes the call whose caller just left, though its wor
   const { accountId } = principal
   const id = `call_${randomUUID().replaceAll('-', '')}`
   const limits = await context.accountLimits.acquire({
-    ...{ subject: principal, tier: 'pro', callId: id, leaseMs: 40_000, loadMonthUsed: async () => 0 },
+    ...{ subject: principal, tier: 'pro', callId: id, leaseMs: 40_000, loadUsed: async () => 0 },
     plan: { perMinute: 10, inFlight: 5, perMonth: 10 },
   })
   assert.ok(limits !== STALE)

@@ -72,7 +72,7 @@ async function admitBatch(
     Number(await redis.get(accountKeys.month(accountId, new Date().toISOString().slice(0, 7)))),
   ]
   const grant = await context.accountLimits.acquireBatch({
-    ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadMonthUsed: async () => 0 },
+    ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadUsed: async () => 0 },
     plan: { perMinute: 100, inFlight, perMonth: 100 },
   })
   assert.ok(grant !== STALE)

@@ -23,7 +23,7 @@ it("limits go by Redis' clock if the clock of the node is in another month", asy
     plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     callId: 'call_a',
     leaseMs: 1_000,
-    loadMonthUsed: async (month) => (month === monthOf(now).name ? 3 : 0),
+    loadUsed: async (month) => (month === monthOf(now).name ? 3 : 0),
   })
   assert.ok(taken !== STALE)
   assert.equal(taken.month?.used, 4)
@@ -41,7 +41,7 @@ it('limits that were lowered refuse with one wait, for the refusal and for what 
       plan: { perMinute, perMonth: 10, inFlight: 10 },
       callId: `call_${number}`,
       leaseMs: 1_000,
-      loadMonthUsed: async () => 0,
+      loadUsed: async () => 0,
       now: () => now,
     })
   for (let number = 1; number <= 4; number += 1) {
@@ -69,7 +69,7 @@ it('a minute that is used up is over a minute later although Redis had its clock
       plan: { perMinute: 2, perMonth: 10, inFlight: 10 },
       callId: `call_${number}`,
       leaseMs: 1_000,
-      loadMonthUsed: async () => 0,
+      loadUsed: async () => 0,
       now: () => now,
     })
   await acquire(1)
@@ -104,7 +104,7 @@ it('a lease that nobody ends does so in time although Redis had its clock set ba
       plan: { perMinute: 10, perMonth: 10, inFlight: 1 },
       callId,
       leaseMs: 1_000,
-      loadMonthUsed: async () => 0,
+      loadUsed: async () => 0,
       now: () => now,
     })
     await redis.set(accountKeys.version(accountId), '1')

@@ -27,7 +27,7 @@ async function createAccount(
     tier: 'developer' as const,
     plan: { ...limits, resultMegabytes: 1 },
     leaseMs: LEASE_MS,
-    loadMonthUsed: async () => 0,
+    loadUsed: async () => 0,
   }
   const at = Date.now()
   const grantOf = async (take: 'all' | 'fit', callIds: string[]): Promise<BatchGrant> => {

@@ -25,7 +25,7 @@ async function open({ calls, isBatch = false, now }: { calls: number; isBatch?: 
   const callIds = Array.from({ length: calls }, (_, index) => `call_${index}`)
   const limits = { perMinute: 10, inFlight: 2, perMonth: 100 }
   const times = { leaseMs: 60_000, now }
-  const query = { subject: account, tier: 'pro' as const, plan: limits, ...times, loadMonthUsed: async () => 0 }
+  const query = { subject: account, tier: 'pro' as const, plan: limits, ...times, loadUsed: async () => 0 }
   let at = 0
   if (isBatch) {
     const grant = await new AccountLimits(redis).acquireBatch({ ...query, callIds, take: 'all' })

@@ -19,7 +19,7 @@ function openAccount(plan = { perMinute: 100, perMonth: 100, inFlight: 3 }) {
   let now = START
   const acquire = async (callId: string, credential?: CredentialLimits) => {
     const subject = { accountId, mode: 'live' as const, version: ANY_VERSION, allowance: credential }
-    const counts = { loadMonthUsed: async () => 0, loadCredentialUsed: async () => 0 }
+    const counts = { loadUsed: async () => 0 }
     const request = { subject, plan, tier: 'pro' as const, callId, leaseMs: 40_000, ...counts, now: () => now }
     return await new AccountLimits(redis).acquire(request)
   }

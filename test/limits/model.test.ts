@@ -206,7 +206,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         tier: 'pro' as const,
         plan: { ...LIMITS, perMinute: model.account.perMinute },
         leaseMs: LEASE_MS,
-        loadMonthUsed: async () => 0,
+        loadUsed: async () => 0,
         now: () => now,
       })
       const note = (call: Omit<ModelCall, 'at' | 'waiting' | 'hasEnded'>, hasLease = true): ModelCall => {

@@ -31,7 +31,7 @@ async function createAccount(accountId: string) {
   const subject: LimitSubject = { accountId, mode: 'live', version: 'v' }
   await redis.set(accountKeys.version(accountId), 'v')
   const limits = { perMinute: 10, inFlight: 10, perMonth: 100, resultMegabytes: 1 }
-  const request = { subject, tier: 'pro' as const, plan: limits, leaseMs: MINUTE, loadMonthUsed: async () => 0 }
+  const request = { subject, tier: 'pro' as const, plan: limits, leaseMs: MINUTE, loadUsed: async () => 0 }
   return { request, minute: accountKeys.minute(accountId, 'live'), inFlight: accountKeys.inFlight(accountId, 'live') }
 }
 
