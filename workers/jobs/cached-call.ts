@@ -41,7 +41,6 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 export async function callThroughCache(deps: WorkerDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { api, call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
-  const callSource = api.fallback ? callWithFallback : callUpstream
   if (!keys) return { outcome: await callSource(deps, upstreamCall) }
   const now = deps.clock.now()
   const stored = await deps.cache.get(keys.answer)
@@ -74,6 +73,11 @@ export async function callThroughCache(deps: WorkerDeps, upstreamCall: UpstreamC
     ...(freshMs === undefined ? {} : { freshMs }),
     cacheStatus: `agw; fwd=${stored ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : storedWord}`,
   }
+}
+
+/** Without stored answers. Only calls of an API with two sources pass `callWithFallback`. */
+function callSource(deps: WorkerDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+  return upstreamCall.api.fallback ? callWithFallback(deps, upstreamCall) : callUpstream(deps, upstreamCall)
 }
 
 interface HowServed {
@@ -177,7 +181,6 @@ async function fetchAnswer(
     if (hasWaited) await ensureNotStored()
   }
   const { progress, signal } = request
-  const callSource = upstreamCall.api.fallback ? callWithFallback : callUpstream
   const remainingMs = (): number => request.deadline - clock.now()
   // If this call must wait, identical calls find it in the queue, and take no places of their own.
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, coalescedKey: keys.coalesced }
