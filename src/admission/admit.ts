@@ -10,7 +10,6 @@ import { countedCredential, type LimitState } from '../limits/limit-state.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
-import type { CallArrival } from '../telemetry/record-call.ts'
 import { acquireLimits, type LimitDeps, limitQuery } from './acquire-limits.ts'
 import {
   type AuthenticationDeps,
@@ -36,14 +35,10 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDe
 export interface Admitted {
   principal: Principal
   limits: LimitState
+  /** Its place in the wait queue, and when admission ended, are added when it is queued. */
   job: CallJob
   queueing: Queueing
   preference: Preference
-}
-
-/** The part of a call's arrival that is stored in its job. */
-export type JobArrival = Pick<CallArrival, 'origin' | 'startedAt'> & {
-  span: { traceparent: string | undefined } | undefined
 }
 
 /** A refused call, and what admission knew about it. */
@@ -76,21 +71,16 @@ const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's
- * limits in one atomic step; forecasts the permit, and joins the wait queue. The trace of the
- * arrival goes into the job, and its origin into the job of an asynchronous call. Never throws.
+ * limits in one atomic step; forecasts the permit, and joins the wait queue. Never throws.
  */
-export async function admitCall(
-  deps: AdmissionDeps,
-  request: FastifyRequest,
-  arrival: JobArrival,
-): Promise<Admitted | Refused> {
+export async function admitCall(deps: AdmissionDeps, request: FastifyRequest): Promise<Admitted | Refused> {
   const callId = createId('call')
   for (let tries = 1; ; tries += 1) {
     let caller: Pick<Refused, 'principal' | 'callId'> = {}
     try {
       const principal = await identifyCaller(deps, request)
       caller = { principal, callId }
-      const admitted = await admit(deps, request, { principal, callId, arrival })
+      const admitted = await admit(deps, request, { principal, callId })
       if (admitted !== STALE) return admitted
       if (await prepareRetry(deps, request, { stale: principal, tries })) continue
       throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
@@ -140,9 +130,9 @@ export async function prepareRetry(
 async function admit(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { principal, callId, arrival }: { principal: Principal; callId: string; arrival: JobArrival },
+  { principal, callId }: { principal: Principal; callId: string },
 ): Promise<Admitted | Refused | typeof STALE> {
-  const { config, clock } = deps
+  const { config } = deps
   let checked: CheckedCall
   try {
     checked = checkCall(deps, request, principal)
@@ -159,8 +149,7 @@ async function admit(
   const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, isAsync })
   try {
     const queueing = await forecastAndJoin(deps, { ...checked, job })
-    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: clock.now() })
-    return { principal, limits, job: queuedJob, queueing, preference }
+    return { principal, limits, job, queueing, preference }
   } catch (refusal) {
     return { principal, callId, refusal, limits, taken: job }
   }
@@ -219,20 +208,5 @@ export function createJob(
     bundledReplies: true,
     limitsAcquiredAt: now,
     deadline: now + timeoutMs,
-  }
-}
-
-export function withQueueing(
-  job: CallJob,
-  { etaMs, ofJob }: Queueing,
-  { arrival, admissionEndedAt }: { arrival: JobArrival; admissionEndedAt: number },
-): CallJob {
-  const { origin, startedAt, span } = arrival
-  return {
-    ...job,
-    ...ofJob,
-    admissionEndedAt,
-    ...(job.isAsync && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
-    ...(span?.traceparent === undefined ? {} : { traceparent: span.traceparent }),
   }
 }

@@ -7,11 +7,14 @@ import type { CallerSocket } from '../http/request/caller-socket.ts'
 import { noteExpectedEnd } from '../limits/end-calls.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
+import type { CallJob } from '../queue/call-job.ts'
 import type { CallToQueue } from '../queue/call-queue.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
+import type { CallArrival } from '../telemetry/record-call.ts'
 import { startSendSpan } from '../telemetry/spans.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
@@ -22,6 +25,7 @@ export interface PendingDeps extends WithdrawDeps {
   known: Pick<KnownFromReplies, 'learn'>
   health: { usualMs: (slug: string) => number | undefined }
   telemetry: Pick<Telemetry, 'tracing'>
+  clock: Pick<RedisClock, 'now'>
   log: Log
 }
 
@@ -64,6 +68,11 @@ export interface FailedResult {
   verdict: Verdict | Promise<Verdict>
 }
 
+/** A call that is admitted and not yet queued. */
+export interface CallToRun extends Pick<Admitted, 'job' | 'queueing'> {
+  arrival: Pick<CallArrival, 'origin' | 'startedAt' | 'span'>
+}
+
 export interface PendingOptions {
   wait: CallerWait
   /** False if the caller wants a 202 at once. */
@@ -81,9 +90,11 @@ export interface PendingOptions {
  */
 export async function runPendingCall(
   deps: PendingDeps,
-  { job, queueing }: Pick<Admitted, 'job' | 'queueing'>,
+  call: CallToRun,
   { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
 ): Promise<CallResult> {
+  const { queueing } = call
+  const job = queuedJob(deps, call)
   const { waitEntry, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
@@ -112,6 +123,22 @@ export async function runPendingCall(
     // If the reply comes after the caller left, it still decides what the call costs.
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
+  }
+}
+
+/**
+ * The job of a call as it is queued. It has the trace of the call's arrival, and for an
+ * asynchronous call, whose worker writes the log, its origin.
+ */
+function queuedJob({ clock }: PendingDeps, { job, queueing, arrival }: CallToRun): CallJob {
+  const { origin, startedAt, span } = arrival
+  const { etaMs, ofJob } = queueing
+  return {
+    ...job,
+    ...ofJob,
+    admissionEndedAt: clock.now(),
+    ...(job.isAsync && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
+    ...(span && { traceparent: span.traceparent }),
   }
 }
 
@@ -192,7 +219,7 @@ const STILL_RUNNING = new Error('the call goes on')
  */
 export async function awaitCall(
   deps: PendingDeps & { config: { callTimeoutMs: number } },
-  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference'>,
+  admitted: CallToRun & Pick<Admitted, 'preference'>,
   socket: CallerSocket,
 ): Promise<CallResult> {
   const { job, preference } = admitted

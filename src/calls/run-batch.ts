@@ -1,4 +1,3 @@
-import { withQueueing } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import type { Principal } from '../admission/authenticate.ts'
 import type { CheckedTarget } from '../admission/check-call.ts'
@@ -9,7 +8,6 @@ import { rejectOnAbort } from '../async/abort.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import { refundOf } from '../queue/verdict.ts'
-import type { RedisClock } from '../redis/clock.ts'
 import { noteArrival } from '../telemetry/record-call.ts'
 import type { TracedRequest } from '../telemetry/spans.ts'
 import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
@@ -19,7 +17,6 @@ export interface BatchDeps extends Omit<ForecastDeps, 'health' | 'known'>, NodeE
   health: ForecastDeps['health']
   known: ForecastDeps['known']
   telemetry: NodeEndDeps['telemetry']
-  clock: Pick<RedisClock, 'now'>
 }
 
 export interface BatchRun {
@@ -153,14 +150,12 @@ async function runUnit(
     // The call waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...admitted, limitsAcquiredAt: deps.clock.now() }
     const queueing = await forecastAndJoin(deps, { ...checked, job: due })
-    const admissionEndedAt = deps.clock.now()
-    const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
     admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }
     const over = rejectOnAbort(end)
     // The wait may end before anybody listens.
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
-    const ended = await runPendingCall(deps, { job, queueing }, { wait, reachIfUnqueued: 'refused' })
+    const ended = await runPendingCall(deps, { job: due, queueing, arrival }, { wait, reachIfUnqueued: 'refused' })
     if (ended.kind === 'accepted') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }
   } catch (refusal) {

@@ -74,7 +74,7 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const arrival = noteArrival(context, originOf(request, 'call'), request.raw)
-  const admitted = await admitCall(context, request, arrival)
+  const admitted = await admitCall(context, request)
   if ('refusal' in admitted) return await refuse(context, reply, { arrival, refused: admitted })
   const admissionMs = performance.now() - arrival.startedAt
   const { principal, limits, job, queueing, preference } = admitted
@@ -83,7 +83,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
-  const end = await awaitCall(context, admitted, callerSocket(request))
+  const end = await awaitCall(context, { ...admitted, arrival }, callerSocket(request))
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
   // If the caller left, the verdict is a promise, and nobody reads this answer.
   const verdict = end.kind === 'accepted' || end.verdict instanceof Promise ? undefined : end.verdict

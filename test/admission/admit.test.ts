@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyRequest } from 'fastify'
 import { createApiKey } from '../../src/accounts/api-key.ts'
-import { admitCall, type JobArrival } from '../../src/admission/admit.ts'
+import { admitCall } from '../../src/admission/admit.ts'
 import { admitBatch } from '../../src/admission/admit-batch.ts'
 import type { Principal } from '../../src/admission/authenticate.ts'
 import { PrincipalCache } from '../../src/admission/authenticate.ts'
@@ -25,11 +25,6 @@ const REQUEST = {
   headers: { 'x-api-key': createApiKey('test') },
 } as unknown as FastifyRequest
 
-const CONTEXT: JobArrival = {
-  origin: { requestId: 'req_1', via: 'call' },
-  startedAt: 0,
-  span: { traceparent: undefined },
-}
 const ITEMS = { items: [{ api: 'currency', endpoint: '/latest' }], take: 'all' } as const
 
 describe('a call of an account that changes', () => {
@@ -69,7 +64,7 @@ describe('a call of an account that changes', () => {
 
   it('a call of an account that changes several times in a row is looked up anew until it has the last change', async () => {
     const { deps } = await changing(4)
-    const admitted = await admitCall(deps, REQUEST, CONTEXT)
+    const admitted = await admitCall(deps, REQUEST)
     assert.ok('job' in admitted, JSON.stringify(admitted))
     const batch = await admitBatch((await changing(4)).deps, REQUEST, { ...ITEMS, items: [...ITEMS.items] })
     assert.equal(batch.units.length, 1)
@@ -77,7 +72,7 @@ describe('a call of an account that changes', () => {
 
   it('a call of an account that changes all the time is refused after a few look-ups', async () => {
     const { deps, lookUps } = await changing(1_000)
-    const refused = await admitCall(deps, REQUEST, CONTEXT)
+    const refused = await admitCall(deps, REQUEST)
     assert.ok('refusal' in refused)
     assert.equal(Reflect.get(Object(refused.refusal), 'code'), 'DEPENDENCY_UNAVAILABLE')
     assert.ok(lookUps() <= 10, `${lookUps()} look-ups`)

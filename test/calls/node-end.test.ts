@@ -44,7 +44,9 @@ test('a node that ends completes the call whose caller just left, though its wor
   const socket = new Socket()
   const queueing = { etaMs: 0, ofJob: {}, mustNotRepeat: false }
   const preference = { waitMs: undefined, applied: undefined }
-  const ended = awaitCall(context, { job, queueing, preference }, socket)
+  const url = '/v1/call/currency/latest'
+  const arrival = noteArrival(context, { requestId: 'req_test', via: 'call' }, { url, headers: {} })
+  const ended = awaitCall(context, { job, queueing, preference, arrival }, socket)
   const queue = context.queues.of('currency')
   await until(async () => (await queue.getJobState(id)) === 'waiting')
   // A worker has the job, and hangs.
@@ -52,11 +54,6 @@ test('a node that ends completes the call whose caller just left, though its wor
   socket.destroy()
   const end = await ended
   assert.equal(end.kind, 'failed')
-  const arrival = noteArrival(
-    context,
-    { requestId: 'req_test', via: 'call' },
-    { url: '/v1/call/currency/latest', headers: {} },
-  )
   void endCall(context, { arrival, job, principal, end })
   await closeContext(context)
   assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)

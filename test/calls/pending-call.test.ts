@@ -55,6 +55,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     replies,
     callEnds,
     log,
+    clock: Date,
     config,
     caps,
     known: new KnownFromReplies(),
@@ -79,7 +80,8 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
   const socket = new Socket()
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
   const preference = { waitMs, applied: undefined }
-  const ended = awaitCall(node, { job, queueing, preference }, socket)
+  const arrival = { origin: { requestId: 'req_test', via: 'call' as const }, startedAt: 0, span: undefined }
+  const ended = awaitCall(node, { job, queueing, preference, arrival }, socket)
   void ended.then((end) => void (end.kind === 'failed' && node.callEnds.end(job, end.verdict)))
   return { ended, job, isQueued, socket }
 }
