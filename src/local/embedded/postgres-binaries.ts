@@ -59,8 +59,9 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   }
   if (account === undefined) throw new Error(`The embedded Postgres does not run here (${output}); set DATABASE_URL.`)
   throw new Error(
-    `Postgres does not run as root, and the account with uid ${account.uid} cannot reach ${dir} and ${files.postgres}; ` +
-      'move the project out of closed directories like /root, start as an ordinary account, or set DATABASE_URL.',
+    `Postgres does not run as root, and the account with uid ${account.uid} cannot start ${files.postgres} ` +
+      `or cannot reach ${dir} (${output || 'the folder is closed'}); move the project out of closed directories ` +
+      'like /root, start as an ordinary account, or set DATABASE_URL.',
   )
 }
 
