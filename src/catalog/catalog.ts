@@ -38,7 +38,7 @@ export class Catalog extends Map<string, Api> {
 
   /** An API or a fallback source by its name, including APIs that were removed. */
   source(name: string): Api | undefined {
-    return sourceNamed(this, name) ?? this.#earlier.findLast(({ slug }) => slug === name)
+    return this.get(name) ?? sourceNamed(this, name) ?? this.#earlier.findLast(({ slug }) => slug === name)
   }
 
   /**
