@@ -137,12 +137,10 @@ export function servedByFallback(view: HealthView): HealthView {
 const CLOCK_ERROR_MS = 125
 
 /**
- * Time until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined
- * while it is closed. While an attempt is running, its end is unknown: its lease only matters if
- * its worker died.
+ * Time until an open breaker allows a half-open attempt, whole milliseconds (0: now). While an
+ * attempt is running, its end is unknown: its lease only matters if its worker died.
  */
-export function breakerWaitMsIn(hash: Record<string, string>, now: number): number | undefined {
-  if (hash.open !== '1') return undefined
+export function halfOpenWaitMs(hash: Record<string, string>, now: number): number {
   const waitMs = Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - now))
   if ((hash.trialBy ?? '') === '') return waitMs > CLOCK_ERROR_MS ? waitMs : 0
   return Math.min(waitMs, HALF_OPEN_WAIT_MS)

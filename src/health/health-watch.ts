@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { breakerWaitMsIn, type HealthView, readStatus, servedByFallback, viewHealth } from './health-view.ts'
+import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
  * How often upstreams are read again, milliseconds: those that calls have used since, those in
@@ -180,10 +180,14 @@ export class HealthCache {
     return fallbackMs ? Math.min(waitMs, fallbackMs) : undefined
   }
 
-  /** `breakerWaitMsIn` of one upstream, now. */
+  /**
+   * Time until the breaker of one upstream allows an attempt, whole milliseconds (0: a half-open
+   * attempt is allowed now); undefined while the breaker is closed.
+   */
   breakerWaitMsOfUpstream(slug: string): number | undefined {
     this.#used.add(slug)
-    return breakerWaitMsIn(this.#hashes.get(slug) ?? {}, this.#clock.now())
+    const hash = this.#hashes.get(slug)
+    return hash?.open === '1' ? halfOpenWaitMs(hash, this.#clock.now()) : undefined
   }
 
   /**

@@ -209,7 +209,7 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 /**
  * The answer to a request for the half-open slot: the breaker has closed meanwhile; the attempt has
  * the slot; a probe must take the slot; or the time until a slot may be free, see
- * `breakerWaitMsIn`.
+ * `halfOpenWaitMs`.
  */
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 

@@ -11,7 +11,7 @@ import {
   VOTE_MS,
   VOTES_TO_BE_DOWN,
 } from '../../src/health/health-thresholds.ts'
-import { breakerWaitMsIn, viewHealth } from '../../src/health/health-view.ts'
+import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
@@ -531,9 +531,9 @@ describe('health in Redis', () => {
 
   it('a half-open attempt that is allowed at once is not refused by a process whose clock lags a little', () => {
     const hash = { open: '1', trialAt: '1000000', trialBy: '' }
-    assert.equal(breakerWaitMsIn(hash, 999_900), 0)
-    assert.equal(breakerWaitMsIn(hash, 999_000), 1_000)
-    assert.equal(breakerWaitMsIn({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
+    assert.equal(halfOpenWaitMs(hash, 999_900), 0)
+    assert.equal(halfOpenWaitMs(hash, 999_000), 1_000)
+    assert.equal(halfOpenWaitMs({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
   })
 
   it('health in Redis quotes a second while a half-open attempt is under way, and gives its slot again to the same token', async () => {
@@ -544,7 +544,7 @@ describe('health in Redis', () => {
     const quoted = async (at = now) => {
       const answer = await acquire('other', at)
       assert.ok(answer.kind === 'wait', answer.kind)
-      assert.equal(breakerWaitMsIn(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
+      assert.equal(halfOpenWaitMs(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
       return answer.waitMs
     }
     for (const pauseMs of [30_000, 60_000, 120_000]) {
