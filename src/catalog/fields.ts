@@ -7,8 +7,18 @@
  * type, it becomes null or an empty list. If a `required` field is missing, or a `readable` list
  * cannot be read, the reader of the whole record returns undefined.
  */
-import Type, { type Static, type TArray, type TNull, type TObject, type TSchema, type TUnion } from 'typebox'
+import Type, {
+  type Static,
+  type TArray,
+  type TNull,
+  type TObject,
+  type TSchema,
+  type TString,
+  type TUnion,
+} from 'typebox'
 import {
+  amount,
+  calendarDate,
   filledText,
   flag,
   htmlDecoded,
@@ -91,7 +101,9 @@ const kinds = {
   filledText: { schema: Type.String, read: filledText },
   /** A text with decoded HTML character references. */
   htmlDecoded: { schema: Type.String, read: htmlDecoded },
+  date: { schema: Type.String, read: calendarDate },
   number: { schema: Type.Number, read: number },
+  amount: { schema: Type.Number, read: amount },
   /** A number, or a text that holds a number. */
   numeric: { schema: Type.Number, read: numeric },
   /** An integer whose type in the OpenAPI document is number. */
@@ -128,7 +140,9 @@ export const field = {
   text: nullableField(kinds.text),
   filledText: nullableField(kinds.filledText),
   htmlDecoded: nullableField(kinds.htmlDecoded),
+  date: nullableField(kinds.date),
   number: nullableField(kinds.number),
+  amount: nullableField(kinds.amount),
   numeric: nullableField(kinds.numeric),
   wholeNumber: nullableField(kinds.wholeNumber),
   integer: nullableField(kinds.integer),
@@ -184,7 +198,9 @@ export const field = {
  */
 export const required = {
   text: requiredField(kinds.text),
+  date: requiredField(kinds.date),
   number: requiredField(kinds.number),
+  amount: requiredField(kinds.amount),
   integer: requiredField(kinds.integer),
   flag: requiredField(kinds.flag),
 
@@ -193,6 +209,13 @@ export const required = {
     schema,
     read: (source) => read(source) ?? undefined,
   }),
+
+  /** As `readable.texts`, but missing if there is no list. */
+  texts(from: From, description: string): Field<TArray<TString>, undefined> {
+    const value = valueAt(from)
+    const { schema, read } = readable.texts(from, description)
+    return { schema, read: (source) => (Array.isArray(value(source)) ? read(source) : undefined) }
+  },
 
   /** As `field.records`, but missing if there is no list, or if no item can be read. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {

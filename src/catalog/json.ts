@@ -5,6 +5,7 @@
 
 import { decodeHTML } from 'entities'
 import Type, { type TSchema } from 'typebox'
+import { isCalendarDate } from './calendar.ts'
 
 /** A schema of `type` or null. */
 export const nullable = <T extends TSchema>(type: T) => Type.Union([type, Type.Null()])
@@ -58,6 +59,16 @@ export function numeric(value: unknown): number | null {
   if (typeof value === 'string')
     return /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i.test(value) ? number(Number(value)) : null
   return number(value)
+}
+
+/** A number that is not below zero, as prices and volumes are. */
+export function amount(value: unknown): number | null {
+  return (number(value) ?? -1) >= 0 ? (value as number) : null
+}
+
+/** A text YYYY-MM-DD that names a day of the calendar. */
+export function calendarDate(value: unknown): string | null {
+  return typeof value === 'string' && isCalendarDate(value) ? value : null
 }
 
 export function integer(value: unknown): number | null {

@@ -4,8 +4,13 @@ import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { latitude, longitude } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
-import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
+import { hasOtherUnits, WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 import recordings from './recordings/air-quality.json' with { type: 'json' }
+
+const CONCENTRATIONS = words('pm10 pm2_5 ozone carbon_monoxide nitrogen_dioxide sulphur_dioxide')
+
+/** The units that the descriptions of the fields name. */
+const UNITS = Object.fromEntries(CONCENTRATIONS.map((name) => [name, 'μg/m³']))
 
 const current = record({
   time: field.text('current.time', 'Of the model step, in `timezone`, without offset or seconds'),
@@ -79,7 +84,10 @@ export default upstream({
           current: 'pm10,pm2_5,ozone,us_aqi,european_aqi,carbon_monoxide,nitrogen_dioxide,sulphur_dioxide',
         },
       }),
-      readFrom: ({ body }) => (isObject(members(body).current) ? body : undefined),
+      readFrom: ({ body }) => {
+        const { current: block, current_units: units } = members(body)
+        return isObject(block) && !hasOtherUnits(units, UNITS) ? body : undefined
+      },
       example: recordings['/current'],
     }),
   },

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
-import { integer, isObject, members, number, texts } from '../catalog/json.ts'
+import { amount, integer, isObject, members, text, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
@@ -31,9 +31,9 @@ const ROUTES = new Set(words('list markets categories top_gainers_losers'))
 
 const price = record(
   {
-    usd: field.number('usd', 'Price in US dollars; a coin without a price is in `missing`'),
-    usd_market_cap: field.number('usd_market_cap', 'US dollars'),
-    usd_24h_vol: field.number('usd_24h_vol', 'Traded in 24 hours, US dollars'),
+    usd: field.amount('usd', 'Price in US dollars; a coin without a price is in `missing`'),
+    usd_market_cap: field.amount('usd_market_cap', 'US dollars'),
+    usd_24h_vol: field.amount('usd_24h_vol', 'Traded in 24 hours, US dollars'),
     usd_24h_change: field.number('usd_24h_change', 'Percent'),
     last_updated_at: field.number('last_updated_at', 'Seconds since the epoch'),
   },
@@ -51,15 +51,15 @@ const coin = record({
   id: required.notNull(field.text('id', 'Coin id, as `ids` of /price takes it')),
   name: field.text('name', 'Name of the coin'),
   symbol: field.text('symbol', 'Ticker, lower case'),
-  ath_usd: field.number('market_data.ath.usd', 'All-time high'),
-  market_cap_usd: field.number('market_data.market_cap.usd', 'US dollars'),
-  price_usd: field.number('market_data.current_price.usd', 'US dollars'),
-  volume_24h_usd: field.number('market_data.total_volume.usd', 'Traded in 24 hours, US dollars'),
+  ath_usd: field.amount('market_data.ath.usd', 'All-time high'),
+  market_cap_usd: field.amount('market_data.market_cap.usd', 'US dollars'),
+  price_usd: field.amount('market_data.current_price.usd', 'US dollars'),
+  volume_24h_usd: field.amount('market_data.total_volume.usd', 'Traded in 24 hours, US dollars'),
   ath_date: field.text('market_data.ath_date.usd', 'ISO 8601, UTC'),
   price_change_percentage_24h: field.number('market_data.price_change_percentage_24h', 'Percent'),
   market_cap_rank: field.wholeNumber('market_cap_rank', '1 for the largest'),
-  circulating_supply: field.number('market_data.circulating_supply', 'Coins in circulation'),
-  max_supply: field.number('market_data.max_supply', 'Coins that can ever exist; null if unbounded'),
+  circulating_supply: field.amount('market_data.circulating_supply', 'Coins in circulation'),
+  max_supply: field.amount('market_data.max_supply', 'Coins that can ever exist; null if unbounded'),
   image_url: field.text('image.large', 'Logo of the coin'),
   homepage: field.text(
     ({ links }) => texts(members(links).homepage).find((url) => url !== ''),
@@ -129,7 +129,7 @@ export default upstream({
         // A coin is an object.
         if (typeof body.error === 'string') return failed()
         const ids = parameters.ids.split(',')
-        const known = ids.filter((id) => number(members(body[id]).usd) !== null)
+        const known = ids.filter((id) => amount(members(body[id]).usd) !== null)
         if (known.length === 0) {
           const isOfCoins = Object.entries(body).every(([id, found]) => ids.includes(id) && isWithoutPrice(found))
           return isOfCoins
@@ -159,6 +159,7 @@ export default upstream({
         },
       }),
       isNotFound: ({ body }) => members(body).error === 'coin not found',
+      readFrom: ({ body, parameters }) => (text(members(body).id)?.toLowerCase() === parameters.id ? body : undefined),
       example: recordings['/coin'],
     }),
   },

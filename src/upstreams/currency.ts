@@ -15,7 +15,7 @@ const code = { minLength: 3, maxLength: 3, pattern: '^[A-Za-z]{3}$', normalize: 
 
 const latest = record({
   base: field.text('base', 'ISO 4217 code of the base'),
-  date: field.text('date', 'Day of the rates: the last working day of the bank'),
+  date: field.date('date', 'Day of the rates: the last working day of the bank'),
   rates: required.computed(
     Type.Record(Type.String(), Type.Number({ description: 'Units for one unit of the base' }), {
       description: 'Units of each currency for one unit of the base, which is not listed itself',
@@ -30,7 +30,7 @@ const pair = record({
   rate: required.notNull(
     field.number(({ rates, to }) => rateIn(members(rates)[String(to)]), 'Units of the target for one unit of the base'),
   ),
-  date: field.text('date', 'Day of the rates: the last working day of the bank'),
+  date: field.date('date', 'Day of the rates: the last working day of the bank'),
 })
 
 export default upstream({

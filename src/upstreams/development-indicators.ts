@@ -22,12 +22,12 @@ const origin = {
   country_code: field.text('country.id', 'ISO 3166-1 alpha-2'),
   country_iso3: field.text('countryiso3code', 'ISO 3166-1 alpha-3'),
   indicator_name: field.text('indicator.value', 'Name of the indicator, in English'),
-  last_updated: field.text('lastupdated', 'Day on which the figures were published'),
+  last_updated: field.date('lastupdated', 'Day on which the figures were published'),
 }
 
-const gdp = record({ ...subject, gdp_usd: required.number('value', 'Current US dollars'), ...origin })
+const gdp = record({ ...subject, gdp_usd: required.amount('value', 'Current US dollars'), ...origin })
 
-const population = record({ ...subject, population: required.number('value', 'Inhabitants at midyear'), ...origin })
+const population = record({ ...subject, population: required.amount('value', 'Inhabitants at midyear'), ...origin })
 
 export default upstream({
   displayName: 'Development indicators',

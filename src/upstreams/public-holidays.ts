@@ -14,7 +14,7 @@ const YEARS_BACK_MAX = 1
 const YEARS_AHEAD_MAX = 5
 
 const holiday = {
-  date: field.text('date', 'YYYY-MM-DD; the same day may come twice, for other subdivisions'),
+  date: field.date('date', 'YYYY-MM-DD; the same day may come twice, for other subdivisions'),
   name: field.text('name', 'In English'),
   local_name: field.text('localName', 'Always null: the source no longer gives it'),
   country_code: field.text('countryCode', 'ISO 3166-1 alpha-2 code'),

@@ -19,7 +19,7 @@ const PLAYER = /<(?:iframe|source|video|embed)\b[^<>]*?\ssrc\s*=\s*(?:"([^"<>]*)
 const easternDate = dateIn('America/New_York')
 
 const pictureOfTheDay = record({
-  date: required.text('date', 'YYYY-MM-DD'),
+  date: required.date('date', 'YYYY-MM-DD'),
   title: field.htmlDecoded('title', 'Title of the picture'),
   media_type: field.text('media_type', 'image, video or iframe'),
   url: field.text(

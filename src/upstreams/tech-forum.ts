@@ -1,5 +1,5 @@
 import { field, readable, record, required } from '../catalog/fields.ts'
-import { integer } from '../catalog/json.ts'
+import { integer, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
 import { notFound } from '../catalog/response-class.ts'
@@ -71,7 +71,10 @@ export default upstream({
       data: story,
       cache: { ...freshFor(300), staleIfErrorSeconds: lifetime.day },
       request: ({ id }) => ({ path: path`/v0/item/${id}.json` }),
-      readFrom: ({ body }) => (body === null ? notFound('There is no item with this id.') : body),
+      readFrom: ({ body, parameters }) => {
+        if (body === null) return notFound('There is no item with this id.')
+        return integer(members(body).id) === Number(parameters.id) ? body : undefined
+      },
       example: recordings['/story'],
     }),
   },

@@ -1,4 +1,4 @@
-import { field, readable, record, required } from '../catalog/fields.ts'
+import { field, record, required } from '../catalog/fields.ts'
 import { htmlDecoded, integer, items, members, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { namesOf, optional, param } from '../catalog/parameters.ts'
@@ -29,7 +29,7 @@ const round = record({
     difficulty: field.text('difficulty', 'easy, medium or hard'),
     question: field.htmlDecoded('question', 'The question, plain text'),
     correct_answer: field.htmlDecoded('correct_answer', 'The right answer'),
-    incorrect_answers: readable.texts(
+    incorrect_answers: required.texts(
       ({ incorrect_answers: wrong }) => (Array.isArray(wrong) ? wrong.map(htmlDecoded) : wrong),
       'Wrong answers: three, or one of a boolean question',
     ),

@@ -4,8 +4,11 @@ import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { latitude, longitude } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
-import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
+import { hasOtherUnits, WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 import recordings from './recordings/weather.json' with { type: 'json' }
+
+/** The units that the descriptions of the fields name. */
+const UNITS = { interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', weathercode: 'wmo code' }
 
 const current = record({
   time: field.text('current_weather.time', 'GMT, without zone or seconds'),
@@ -81,7 +84,10 @@ export default upstream({
         path: path`/v1/forecast`,
         query: { latitude, longitude, current_weather: 'true' },
       }),
-      readFrom: ({ body }) => (isObject(members(body).current_weather) ? body : undefined),
+      readFrom: ({ body }) => {
+        const { current_weather: block, current_weather_units: units } = members(body)
+        return isObject(block) && !hasOtherUnits(units, UNITS) ? body : undefined
+      },
       example: recordings['/current'],
     }),
   },

@@ -142,6 +142,14 @@ test('figures that the upstream leaves out or does not know are null', () => {
   assert.equal(sparse.data.homepage, null)
 })
 
+test('another coin than the requested one is no answer, and a figure below zero is none', () => {
+  const read = (body: unknown) => interpret(coin, { id: 'x' }, 200, body)
+  assert.ok('responseClass' in read({ id: 'y' }))
+  const below = read({ id: 'x', market_data: { current_price: { usd: -1 }, price_change_percentage_24h: -1 } })
+  assert.ok('data' in below)
+  assert.deepEqual([below.data.price_usd, below.data.price_change_percentage_24h], [null, -1])
+})
+
 test('the homepage is the first that is not empty', () => {
   const result = interpret(coin, { id: 'x' }, 200, { id: 'x', links: { homepage: ['', 'https://x.example', ''] } })
   assert.equal('data' in result && result.data.homepage, 'https://x.example')
@@ -205,7 +213,7 @@ test('probes are rarer than once a minute, as they count', () => {
 
 test('a coin without a price is missing, and a call for such coins alone is not found', () => {
   const of = (ids: string, body: unknown) => interpret(price, { ids }, 200, body)
-  const drifted = [{ usd: '1' }, { price: 1 }, { usd_x: 1, eur: 1 }, { value: { usd: 1 } }, ['a'], 'x', 1]
+  const drifted = [{ usd: '1' }, { price: 1 }, { usd_x: 1, eur: 1 }, { value: { usd: 1 } }, { usd: -1 }, ['a'], 'x', 1]
   for (const none of [{}, { usd: null }, { usd: null, usd_market_cap: 0 }, null, [], ...drifted]) {
     const read = of('bitcoin,deadcoin', { bitcoin: { usd: 1 }, deadcoin: none })
     assert.ok('data' in read)

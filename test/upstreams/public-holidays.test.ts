@@ -83,6 +83,15 @@ test('the same day comes twice, for other subdivisions and types', () => {
   )
 })
 
+test('a day that the calendar does not have is no date', () => {
+  const body = [{ date: '2027-02-30' }, { date: '2027-02-28' }, { date: '2027-2-1' }]
+  const { holidays } = dataOf(publicHolidays, '/holidays', { body }) as { holidays: { date: unknown }[] }
+  assert.deepEqual(
+    holidays.map(({ date }) => date),
+    [null, '2027-02-28', null],
+  )
+})
+
 test('subdivisions are an empty list for a national day, null, empty or left out', () => {
   const body = [{ date: '2027-01-01', subdivisionCodes: null }, { subdivisionCodes: [] }, {}]
   const { holidays } = dataOf(publicHolidays, '/holidays', { body }) as { holidays: { subdivision_codes: unknown }[] }

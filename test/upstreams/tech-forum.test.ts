@@ -12,7 +12,7 @@ assert.ok(topstories && story)
 function answered(endpoint: typeof story, status: number, body: unknown) {
   assert.ok(endpoint)
   const result = interpretAnswers({ upstream: techForum, endpoint }, [{ status, headers: {}, body }], {
-    parameters: { id: '8863' },
+    parameters: { id: String(Object(body).id ?? '8863') },
     context,
   })
   return 'data' in result ? result.data : result.responseClass.code
@@ -48,6 +48,12 @@ test('an answer of another shape is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(answered(story, 200, { error: 'x' }), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(answered(story, 200, [1]), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(answered(topstories, 200, null), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('another item than the requested one is UPSTREAM_INVALID_RESPONSE', () => {
+  const other = [{ status: 200, headers: {}, body: story.example.response }]
+  const read = interpretAnswers({ upstream: techForum, endpoint: story }, other, { parameters: { id: '1' }, context })
+  assert.equal('responseClass' in read && read.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('a text post has no url and keeps its HTML', () => {

@@ -185,6 +185,6 @@ test('neither a session token nor another encoding can be sent', () => {
 test('a question whose wrong answers cannot be read is left out', () => {
   const question = (incorrect_answers: unknown) => ({ question: 'Q', correct_answer: 'A', incorrect_answers })
   const read = (answers: unknown[]) => answered(200, { response_code: 0, results: answers.map(question) })
-  assert.equal(Object(read([['B', 'C'], [{ text: 'B' }], 'B'])).results.length, 1)
+  assert.equal(Object(read([['B', 'C'], [{ text: 'B' }], 'B', undefined])).results.length, 1)
   assert.equal(read([[{ text: 'B' }], { b: 1 }]), 'UPSTREAM_INVALID_RESPONSE')
 })

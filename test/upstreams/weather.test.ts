@@ -28,6 +28,17 @@ test('time stays without zone, with the offset beside it', () => {
   assert.equal(data.utc_offset_seconds, -14400)
 })
 
+test('an answer in other units than the gateway names is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const [upstream, block, units] of [
+    [weather, 'current_weather', { temperature: '°F' }],
+    [airQuality, 'current', { pm10: 'mg/m³' }],
+  ] as const) {
+    const answer = (stated: object) => ({ body: { [block]: { time: 'T' }, [`${block}_units`]: stated } })
+    assert.equal(codeOf(upstream, '/current', answer(units)), 'UPSTREAM_INVALID_RESPONSE')
+    assert.equal(dataOf(upstream, '/current', answer({ temperature: '°C', pm10: 'µg/m³', other: 'x' })).time, 'T')
+  }
+})
+
 test('is_day and weathercode are numbers', () => {
   const data = dataOf(weather, '/current', { body: { current_weather: { is_day: 1, weathercode: 61 } } })
   assert.equal(data.is_day, 1)

@@ -29,6 +29,18 @@ export const WEIGHTED_PARAMETERS = [
 ]
 
 /**
+ * Whether the source states other units than the expected ones. If the source states no unit of a
+ * member, the member has the expected unit.
+ */
+export function hasOtherUnits(stated: unknown, expected: Record<string, string>): boolean {
+  const units = members(stated)
+  // Two characters look like the sign of micro.
+  return Object.entries(expected).some(
+    ([name, unit]) => (text(units[name]) ?? unit).normalize('NFKC') !== unit.normalize('NFKC'),
+  )
+}
+
+/**
  * Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so
  * these are the longest.
  */
