@@ -218,6 +218,15 @@ describe('the life of an account in the portal', () => {
       await other.getByLabel('Password').fill('a long enough password')
       await other.getByRole('button', { name: 'Create account' }).click()
       await page.getByText('second@example.com').waitFor()
+      // What a sign-in at a provider ends with.
+      const loaded = page.waitForEvent('load')
+      const signedIn = (await (await other.request.get('/login')).text()).replace(
+        /data-view="[^"]*"/,
+        'data-view="signed-in"',
+      )
+      await other.route('**/login/callback', (route) => route.fulfill({ body: signedIn, contentType: 'text/html' }))
+      await other.goto('/login/callback')
+      await loaded
       await other.close()
     })
   })

@@ -113,6 +113,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     const answer = await signIn(person)
     assert.equal(answer.status, 200, answer.body)
     assert.match(answer.body, /http-equiv="refresh" content="0;url=\/account\/keys"/)
+    assert.match(answer.body, /data-view="signed-in"/, 'its script tells the other tabs')
     const account = await me(answer.token)
     assert.equal(account.email, person.email)
     assert.equal(account.tier, 'developer')

@@ -22,6 +22,7 @@ const VIEWS = {
   catalog: startCatalog,
   api: startApiPage,
   credentials: startCredentials,
+  'signed-in': announceSession,
   overview: startOverview,
   keys: startKeys,
   calls: startCalls,

@@ -8,8 +8,9 @@ export function refreshTo(next: string): Html {
   return html`<meta http-equiv="refresh" content="0;url=${next}">`
 }
 
+/** Its script tells the other tabs of the browser that the session is another. */
 export function signedInPage(next: string): Html {
-  return html`<div class="wrap narrow">
+  return html`<div class="wrap narrow" data-view="signed-in">
 <h1>You are signed in</h1>
 <p><a href="${next}">Go on</a></p>
 </div>`
