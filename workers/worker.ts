@@ -59,7 +59,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { redis, clock, catalog, running, telemetry } = deps
   const { only } = config.upstreams
   const unknown = only.find((slug) => !catalog.has(slug))
-  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, and there is no API with this name`)
+  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, which is not an API of the catalog`)
   const served = () => [...catalog.values()].filter(({ slug }) => only.length === 0 || only.includes(slug))
   const slugs = () => served().map(({ slug }) => slug)
   // Calls wait for their caps inside the worker. With fewer jobs at once, calls of one slow API

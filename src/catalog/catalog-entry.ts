@@ -26,19 +26,19 @@ export function toEntry(api: Api, score: number): ApiEntry {
 
 /** The health score to show: 0 if the API answers no calls, even if its source is healthy. */
 export function shownScore(api: Api, score: number): number {
-  return answers(api) ? score : 0
+  return answersLiveCalls(api) ? score : 0
 }
 
 /** The state to show: Down if the API answers no calls, otherwise the state of its source. */
 export function shownStatus<Status extends string>(api: Api, status: Status): Status | 'Down' {
-  return answers(api) ? status : 'Down'
+  return answersLiveCalls(api) ? status : 'Down'
 }
 
 /**
  * Whether the API answers live calls, if necessary with a key of the caller. It answers none if it
  * lacks the operator's key, or if operators have paused it or switched it off.
  */
-function answers(api: Api): boolean {
+function answersLiveCalls(api: Api): boolean {
   return isCallable(api) && api.pausedMode === undefined
 }
 

@@ -180,7 +180,7 @@ export async function loadCatalog(
 ): Promise<Catalog> {
   const slugs = await builtInSlugs()
   const unknown = builtIn?.find((slug) => !slugs.includes(slug))
-  if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names ${unknown}, and there is no built-in API with this name`)
+  if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names ${unknown}, which is not a built-in API`)
   const upstreams = await loadUpstreams(builtIn)
   const own = ownFolder === undefined ? [] : await loadOwnUpstreams({ ownFolder, builtIn })
   const catalog = new Catalog()

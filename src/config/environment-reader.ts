@@ -104,7 +104,7 @@ export class EnvironmentReader {
     if (value.length < 32 || isDefault(value))
       throw new ConfigError(`${name} must be a random text of 32 characters or more`)
     if (!BEARER_TOKEN.test(value)) {
-      throw new ConfigError(`${name} must consist of letters, digits and - . _ ~ + / alone, at most 1000 of them`)
+      throw new ConfigError(`${name} must have at most 1000 characters, and only letters, digits and - . _ ~ + /`)
     }
     return value
   }

@@ -37,7 +37,8 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
   const port = read.integer('PORT', 3000, [0, 65_535])
   const certFile = read.text('TLS_CERT_FILE', '')
   const keyFile = read.text('TLS_KEY_FILE', '')
-  if ((certFile === '') !== (keyFile === '')) throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE go together')
+  if ((certFile === '') !== (keyFile === ''))
+    throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE must be set together')
   const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, [0, 65_535])
   const baseUrl = readBaseUrl(read, port)
   if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {

@@ -26,13 +26,13 @@ export async function orNaming<T>(address: ListenerAddress, listening: Promise<T
 function wordsOf({ host, hostVariable, port, portVariable }: ListenerAddress, code: string): string | undefined {
   switch (code) {
     case 'EADDRINUSE':
-      return `${portVariable} cannot be used: port ${port} is in use. Set ${portVariable} to another port, or end the process that has this port`
+      return `${portVariable} cannot be used: port ${port} is in use. Set ${portVariable} to another port, or stop the process that uses this port`
     case 'EACCES':
-      return `${portVariable} cannot be used: port ${port} is not allowed to this user. Set ${portVariable} to a port above 1023`
+      return `${portVariable} cannot be used: this user may not use port ${port}. Set ${portVariable} to a port above 1023`
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':
-      return `${hostVariable} cannot be used: ${host} is no address of this machine`
+      return `${hostVariable} cannot be used: ${host} is not an address of this machine`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `${hostVariable} cannot be used: the name ${host} has no address`

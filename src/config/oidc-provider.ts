@@ -23,8 +23,8 @@ export function readOidcProvider(read: EnvironmentReader): OidcProvider | undefi
   return {
     issuer: new URL(issuer),
     name: read.text('OIDC_NAME', new URL(issuer).hostname),
-    clientId: read.required('OIDC_CLIENT_ID', 'as what the OIDC provider knows the gateway'),
-    clientSecret: read.required('OIDC_CLIENT_SECRET', 'the secret that the OIDC provider gave the gateway'),
+    clientId: read.required('OIDC_CLIENT_ID', 'the client id that the OIDC provider gave the gateway'),
+    clientSecret: read.required('OIDC_CLIENT_SECRET', 'the client secret that the OIDC provider gave the gateway'),
   }
 }
 

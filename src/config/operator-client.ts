@@ -25,7 +25,7 @@ export async function readOperatorClient(url: string | undefined, environment: E
   const token = given || (await keptOperatorToken(readDataDir(read)))
   if (!token)
     throw new ConfigError(
-      `OPERATOR_TOKEN is required: the token that opens the operator API. npm start keeps it in ${join(readDataDir(read), SECRETS_FILE)}, which has none: if npm start ran with another DATA_DIR, set it here too`,
+      `OPERATOR_TOKEN is required: the token that opens the operator API. npm start keeps it in ${join(readDataDir(read), SECRETS_FILE)}, which has no token: if npm start ran with another DATA_DIR, set the same DATA_DIR here`,
     )
   const name = read
     .text('USER', '')

@@ -30,12 +30,12 @@ export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits>
   for (const [name, limits] of Object.entries(override)) {
     if (!Object.hasOwn(plans, name))
       throw new ConfigError(
-        `PLAN_LIMITS names ${name}, and there is no such plan; there are ${Object.keys(plans).join(', ')}`,
+        `PLAN_LIMITS names the plan ${name}, which does not exist; the plans are ${Object.keys(plans).join(', ')}`,
       )
     for (const [limit, value] of Object.entries(asObject(limits, `PLAN_LIMITS: ${name}`))) {
       if (!Object.hasOwn(plans.Free, limit)) {
         throw new ConfigError(
-          `PLAN_LIMITS: ${name} has no limit ${limit}; it has ${Object.keys(plans.Free).join(', ')}`,
+          `PLAN_LIMITS: ${name} has no limit ${limit}; its limits are ${Object.keys(plans.Free).join(', ')}`,
         )
       }
       if (!Number.isSafeInteger(value) || Number(value) < 1) {

@@ -59,7 +59,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['DNS_SERVERS'],
         byDefault: "the system's",
         about:
-          'Name servers for every connection that the gateway opens, comma-separated: `10.0.0.2,10.0.0.3:5353`. Names come from the hosts file and from DNS, with the search list of `/etc/resolv.conf`. Multicast names (`.local`) are not found.',
+          'Name servers for every connection that the gateway opens, comma-separated: `10.0.0.2,10.0.0.3:5353`. Names come from the hosts file and from DNS, with the search list of `/etc/resolv.conf`. The gateway does not find multicast names (`.local`).',
       },
     ],
   },
@@ -170,7 +170,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CONTACT'],
         byDefault: "the project's address",
         about:
-          'A mail or web address of yours. The address goes into the `User-Agent` header, because upstreams ask for it, and the portal shows it to users who want a plan or an account. Without `CONTACT` the encyclopedia gets 10 requests a minute instead of 60, because Wikimedia allows no more to anonymous clients; `npm start` and the console say so.',
+          'A mail or web address of yours. The address goes into the `User-Agent` header, because upstreams ask for it, and the portal shows it to users who want a plan or an account. Without `CONTACT` the encyclopedia gets 10 requests a minute instead of 60, because Wikimedia allows no more to anonymous clients; `npm start` and the console warn about it.',
       },
       {
         names: ['SECURITY_CONTACT'],

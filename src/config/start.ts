@@ -67,7 +67,9 @@ const PORT_MAX = 65_535
 function portsFrom(variable: string, first: number, { count, step }: { count: number; step: number }): number[] {
   const firstMax = PORT_MAX - (count - 1) * step
   if (first > firstMax)
-    throw new ConfigError(`${variable} must be at most ${firstMax}: ${count} processes count on from it`)
+    throw new ConfigError(
+      `${variable} must be at most ${firstMax}, because ${count} processes use the ports from it upwards`,
+    )
   return Array.from({ length: count }, (_, index) => (first === 0 ? 0 : first + index * step))
 }
 

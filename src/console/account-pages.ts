@@ -36,7 +36,7 @@ export function accountsPage({ users, text, isUnapproved, next }: AccountList, a
 <section id="accounts" class="dense" tabindex="-1">${tableOf('Accounts', {
     heads: ['Account', 'Plan', 'State', 'Live calls', 'Since'],
     rows,
-    empty: 'No account fits.',
+    empty: 'No account matches.',
   })}
 ${next && html`<p><a href="${next}">Earlier accounts</a></p>`}</section>
 `
@@ -105,7 +105,7 @@ function planForm({ id, tier }: User): Html {
 }
 
 function approvalForm({ id, approved }: User): Html {
-  return html`<form method="post" action="/accounts/${id}"><button type="submit" name="approved" value="${String(!approved)}">${approved ? 'Take the approval back' : 'Approve the account'}</button></form>`
+  return html`<form method="post" action="/accounts/${id}"><button type="submit" name="approved" value="${String(!approved)}">${approved ? 'Withdraw the approval' : 'Approve the account'}</button></form>`
 }
 
 /**

@@ -54,7 +54,7 @@ ${FIELDS.map(
 <section id="audit" tabindex="-1">
 ${
   rows.length === 0
-    ? html`<p class="calm">${filters.size > 0 ? 'No change fits.' : 'No operator has changed anything yet.'}</p>`
+    ? html`<p class="calm">${filters.size > 0 ? 'No change matches.' : 'No operator has changed anything yet.'}</p>`
     : trusted(table('Changes by operators', ['When (UTC)', 'Who', 'What', 'Subject', 'Change'], rows))
 }
 <p>${next ? html`<a href="/audit?${String(next)}" rel="next">Older changes</a> · ` : ''}${query.cursor ? html`<a href="/audit?${String(filters)}">Newest changes</a> · ` : ''}<a href="/audit.ndjson?${String(filters)}" download>Download as NDJSON</a></p>

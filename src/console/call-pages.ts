@@ -63,7 +63,8 @@ const STATUSES = [
 /** The latest calls of all accounts, or the calls that fit a filter. */
 export function callsPage({ calls, filter, next }: CallList, assets: Assets): string {
   const rows = calls.map((call) => [...callCells(call), accountLink(call.account)])
-  const empty = next === undefined ? 'No call fits.' : 'None of the calls searched so far matches. Look further back.'
+  const empty =
+    next === undefined ? 'No call matches.' : 'None of the calls searched so far matches. Look further back.'
   const main = html`<h1>Calls <small>newest first, UTC</small></h1>
 <form class="filters" method="get" action="/calls">
 <label>API <input type="search" name="api" value="${filter.api ?? ''}" maxlength="64" autocomplete="off"></label>
@@ -81,8 +82,8 @@ ${next && html`<p><a href="${next}">Older calls</a></p>`}</section>
 export function notFoundPage(text: string, assets: Assets): string {
   const main = html`<h1>Nothing found</h1>
 <section id="found" tabindex="-1">
-<p>No call, request or account is “${text}”.</p>
-<p>The box takes an X-Call-Id (<code>call_…</code>), an X-Request-Id (<code>req_…</code>), and the address or id of an account. A call shows about a second after its end, and for as many days as CALL_LOG_DAYS says.</p>
+<p>No call, request or account matches “${text}”.</p>
+<p>Search for an X-Call-Id (<code>call_…</code>), an X-Request-Id (<code>req_…</code>), or the email address or id of an account. A call appears about a second after its end, and stays for CALL_LOG_DAYS days.</p>
 </section>
 `
   return textPage(assets, { title: 'Nothing found', skipTo: ['found', 'Skip to the text'], main })

@@ -25,8 +25,8 @@ export function sendFailure(reply: FastifyReply, thrown: unknown, assets: Assets
   const main = html`<h1>${title}</h1>
 <section id="missing" tabindex="-1">
 <p>${isUnrouted ? `The console has no page ${path}.` : error.message}</p>
-${status < 500 ? '' : html`<p>Try again in some seconds. The line of the log has code <code>${code}</code> and request <code>${request.id}</code>.</p>`}
-<p><a href="/">Overview</a> has what needs you and every API, <a href="/queues">Queues</a> the calls that wait.</p>
+${status < 500 ? '' : html`<p>Try again in a few seconds. The log line of this failure has code <code>${code}</code> and request <code>${request.id}</code>.</p>`}
+<p><a href="/">Overview</a> shows the problems and every API, <a href="/queues">Queues</a> shows the calls that wait.</p>
 </section>
 `
   const page = consolePage(assets, {

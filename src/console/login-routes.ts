@@ -102,7 +102,7 @@ async function refuseLogin(
     return loginPage({ access, next, problem: `Too many attempts. Try again in ${seconds} seconds.` })
   }
   reply.status(401)
-  const problem = 'That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints.'
+  const problem = 'Wrong token. The operator token is the value of OPERATOR_TOKEN, which npm start prints.'
   return loginPage({ access, next, problem })
 }
 

@@ -18,7 +18,7 @@ export interface OidcRoutesDeps extends ThrottleDeps {
   db: Db
 }
 
-const FAILED = 'The sign-in did not work. Try again; the log of the console says why.'
+const FAILED = 'The sign-in did not work. Try again; the log of the console shows the reason.'
 
 /** The provider knows the person, but none of the person's groups may use the console. */
 class NoGroupError extends Error {}
@@ -81,7 +81,10 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
       await takeThrottles(deps, operatorThrottles(request.ip))
       const isKnown = error instanceof NoGroupError
       page(reply, isKnown ? 403 : 401).header('set-cookie', rest)
-      return loginPage({ access, problem: isKnown ? 'Your account is in no group that may use the console.' : FAILED })
+      return loginPage({
+        access,
+        problem: isKnown ? 'Your account is not in a group that may use the console.' : FAILED,
+      })
     }
   })
 }
@@ -94,10 +97,10 @@ function operatorOf({ subject, claims, userInfo }: Person, access: Config['opera
   const name = nameIn(person) ?? provenName(subject)
   if (role === undefined)
     throw new NoGroupError(
-      `${name ?? 'a person'} is in no group that counts: ${claimWords(access.groupsClaim, groups)}`,
+      `${name ?? 'a person'} is not in a group that may use the console: ${claimWords(access.groupsClaim, groups)}`,
     )
   if (name === undefined)
-    throw new NoGroupError('the provider gives the person no address and no name that can be shown')
+    throw new NoGroupError('the provider sent no usable email address and no usable name for the person')
   return { name, role, by: 'oidc' }
 }
 
@@ -107,8 +110,8 @@ function operatorOf({ subject, claims, userInfo }: Person, access: Config['opera
  */
 function claimWords(claim: string, value: unknown): string {
   return value === undefined
-    ? `no claim ${claim}`
-    : `claim ${claim} is ${JSON.stringify(value).slice(0, CLAIM_CHARS_MAX)}`
+    ? `the claim ${claim} is missing`
+    : `the claim ${claim} is ${JSON.stringify(value).slice(0, CLAIM_CHARS_MAX)}`
 }
 
 function groupsIn(value: unknown): string[] {

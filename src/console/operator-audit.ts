@@ -27,7 +27,7 @@ export async function operatorAuditRoutes(app: App, { db }: Pick<Context, 'db'>)
   const options = {
     schema: {
       summary: 'Changes by operators, newest first; the Link header leads to the next page',
-      description: 'With Accept: application/x-ndjson all changes that fit, a line of JSON each.',
+      description: 'With Accept: application/x-ndjson the answer has all matching changes, one line of JSON for each.',
       tags: ['Operator'],
       querystring: AuditQuery,
       response: { 200: AuditAnswer },

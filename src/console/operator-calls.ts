@@ -70,7 +70,7 @@ function callRoutes(app: App, { config, reportsDb: db }: OperatorCallDeps): void
 
   const find = {
     schema: {
-      summary: 'A call by its id, or the calls of a request by its id',
+      summary: 'A call by its X-Call-Id, or the calls of a request by its X-Request-Id',
       tags,
       params: IdParams,
       response: { 200: Type.Object({ calls: Type.Array(AccountedCallAnswer) }) },
@@ -101,7 +101,7 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, clock 
 
   const revoke = {
     schema: {
-      summary: 'Revoke an API key of any account: it is refused from now on, on every node',
+      summary: 'Revoke an API key of any account: every node refuses it from now on',
       tags,
       params: IdParams,
       response: { 204: NoContent },
@@ -117,7 +117,7 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, clock 
 
   const accounts = {
     schema: {
-      summary: 'The accounts that call an API most today (UTC): who uses its cap',
+      summary: 'The accounts with the most calls of an API today (UTC), which shows who uses its cap',
       tags,
       params: SlugParams,
       response: { 200: ApiAccounts },
@@ -134,12 +134,10 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, clock 
 function noSuchCall(days: number): GatewayError {
   return new GatewayError('CALL_NOT_FOUND', {
     message:
-      days === 0
-        ? 'There is no log of calls.'
-        : 'The log has no call with this id, neither as X-Call-Id nor as X-Request-Id.',
+      days === 0 ? 'This gateway keeps no log of calls.' : 'The log has no call with this X-Call-Id or X-Request-Id.',
     hint:
       days === 0
         ? 'Set CALL_LOG_DAYS'
-        : `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call shows about a second after its end`,
+        : `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call appears about a second after its end`,
   })
 }

@@ -14,7 +14,7 @@ import type { ReadTrustedHeader } from './trusted-header.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here'
+const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions are not accepted here'
 
 /**
  * How a request was authenticated as an operator's. A browser also sends its cookie, and the access
@@ -103,7 +103,7 @@ function readToken({ headers }: FastifyRequest): string | undefined {
   try {
     return readBearer(headers)
   } catch (cause) {
-    const message = 'The Authorization header must be the word Bearer and one token.'
+    const message = 'The Authorization header must be the word Bearer, a space, and a token.'
     throw new GatewayError('INVALID_TOKEN', { message, hint: HINT, cause })
   }
 }
@@ -129,7 +129,7 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   if (isForeign || (proof !== 'bearer' && !isSafe && !isProven)) {
     throw new GatewayError('FORBIDDEN', {
       message: 'Only the console itself may send this request.',
-      hint: 'Open the console itself',
+      hint: 'Send the request from a page of the console',
     })
   }
 }
@@ -138,8 +138,8 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
 function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
   if (role === 'operator' || SAFE_METHODS.has(method)) return
   throw new GatewayError('FORBIDDEN', {
-    message: 'Members of OIDC_VIEWER_GROUPS read the console and change nothing.',
-    hint: 'Ask for a group of OIDC_OPERATOR_GROUPS',
+    message: 'Members of OIDC_VIEWER_GROUPS may read the console, but may not change anything.',
+    hint: 'Ask for membership in a group of OIDC_OPERATOR_GROUPS',
   })
 }
 

@@ -47,10 +47,10 @@ const Probed = Type.Object({
       {
         status: nullable(Type.Integer()),
         ms: Type.Integer({ description: 'Time at the source, without the wait for its cap' }),
-        code: nullable(Type.String({ description: 'Null when the answer was good' })),
+        code: nullable(Type.String({ description: 'Error code; null: the probe succeeded' })),
         words: Type.String({ description: 'HTTP 200 in 87 ms; DNS: no such host' }),
       },
-      { description: 'Null when nothing came of it in time: no worker is alive, or the cap has no slot' },
+      { description: 'Null: no result arrived in time, because no worker is alive or the cap has no slot' },
     ),
   ),
 })
@@ -86,7 +86,7 @@ function upstreamRoutes(app: App, deps: OperatorDeps): void {
 
   const change = {
     schema: {
-      summary: 'Change the settings of an upstream; null puts a member back to its default',
+      summary: 'Change the settings of an upstream; null resets a member to its default',
       tags,
       params: SlugParams,
       body: UpstreamChange,
@@ -111,9 +111,9 @@ function settingsRoute(app: App, deps: OperatorDeps): void {
   const { config, catalog, db, redis, settings } = deps
   const apply = {
     schema: {
-      summary: 'Change the settings of several upstreams, whole or not at all',
+      summary: 'Change the settings of several upstreams; if one change is refused, none is made',
       description:
-        'With dryRun it says what would be changed. A member that is absent stays, null puts it back to its default.',
+        'With dryRun the answer lists the changes and makes none. A member that is absent does not change, and null resets it to its default.',
       tags,
       querystring: Type.Object({ dryRun: Type.Optional(Type.Enum(['true', 'false'], { default: 'false' })) }),
       body: SettingsChange,
@@ -122,7 +122,7 @@ function settingsRoute(app: App, deps: OperatorDeps): void {
   }
   const stored = {
     schema: {
-      summary: 'Read what the operators have set, in the form that is applied',
+      summary: 'Read the settings that operators have made, in the form in which they can be applied',
       tags,
       response: { 200: StoredSettings },
     },
@@ -158,7 +158,7 @@ async function forgetFormerKey(
       .catch((error) =>
         log.warn(
           { err: error, slug: api.slug },
-          'failed to drop what the upstream said of the key before: store the key again once Redis is back',
+          'failed to reset the cap and the reported limit after the change of the key: store the key again when Redis is reachable',
         ),
       )
   }
@@ -182,11 +182,11 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
     pause,
     async (request) => await setPause(deps, request, request.body.mode ?? 'refuse'),
   )
-  const resume = { schema: schema('Resume an upstream: its waiting calls go on') }
+  const resume = { schema: schema('Resume an upstream: workers run its waiting calls again') }
   app.post('/v1/operator/upstreams/:slug/resume', resume, async (request) => await setPause(deps, request, null))
   const probe = {
     schema: {
-      ...schema('Probe an upstream now, whatever its health, and say what came of it'),
+      ...schema('Probe an upstream now, whatever its health is, and return the outcome'),
       response: { 200: Probed },
     },
   }
@@ -232,7 +232,8 @@ function readingRoutes(app: App, deps: OperatorDeps): void {
 
   const queue = {
     schema: {
-      summary: "An upstream's queue: its calls in the order in which they are served, probes, jobs that a defect ended",
+      summary:
+        'The queue of an upstream: its calls in the order in which they run, its probes, and jobs that a defect ended',
       tags,
       params: SlugParams,
       response: { 200: QueueAnswer },

@@ -18,9 +18,9 @@ type OperatorUserDeps = CancelAccountDeps & Pick<Context, 'config'>
 const USERS_MAX = 100
 
 const UsersQuery = Type.Object({
-  email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the address, or the whole id' })),
+  email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the email address, or the whole id' })),
   unapproved: Type.Optional(
-    Type.Enum(['true'], { description: 'Those alone that no operator has approved or disabled' }),
+    Type.Enum(['true'], { description: 'true: only accounts that no operator has approved or disabled' }),
   ),
 })
 const tags = ['Operator']
@@ -32,7 +32,8 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
   const { signup } = deps.config.accounts
   const find = {
     schema: {
-      summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
+      summary:
+        'Find accounts by a part of their email address, or by id. An exact match comes first, then the newest accounts',
       tags,
       querystring: UsersQuery,
       response: { 200: UsersAnswer },
@@ -49,8 +50,9 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
 
   const change = {
     schema: {
-      summary: "Change an account's tier, disable or enable it, approve it or take that back",
-      description: 'The calls of an account that may make none any more are cancelled: what waits is never sent.',
+      summary: 'Change the tier of an account, disable or enable it, approve it or withdraw the approval',
+      description:
+        'If the account may make no more calls, the gateway cancels its calls: calls that wait are never sent.',
       tags,
       params: IdParams,
       body: UserChange,
@@ -66,7 +68,7 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
 
   const reset = {
     schema: {
-      summary: 'Give an account that lost its password a new one, and end its sessions',
+      summary: 'Give an account a new password, and end its sessions',
       tags,
       params: IdParams,
       response: { 200: ResetPassword },
@@ -84,7 +86,7 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
 
   const link = {
     schema: {
-      summary: 'Make a one-time link with which an account sets a new password, which ends its sessions',
+      summary: 'Create a one-time link that sets a new password for an account and ends its sessions',
       tags,
       params: IdParams,
       response: { 200: ResetLink },

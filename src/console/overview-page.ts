@@ -54,7 +54,7 @@ ${place('tiles', 'dl', ' class="tiles strip"')}
 <div><section id="apis" class="dense" tabindex="-1">
 <div class="bar"><h2>APIs</h2><div class="chips" role="group" aria-label="Show only">${CHIPS.map(([tag, label]) => `<button type="button" class="chip" data-tag="${tag}" aria-pressed="false" hidden>${label} <span data-count></span></button>`).join('')}</div><label>Find <input type="search" id="filter" placeholder="name" autocomplete="off"></label></div>
 ${apisTable('APIs', { rows, at: snapshot.at, columns: OVERVIEW_COLUMNS })}
-<p id="none" class="calm" hidden>No API fits.</p>
+<p id="none" class="calm" hidden>No API matches.</p>
 <p class="calm note">Calls, calls that failed (5xx) and the 95th percentile of the time at the source: the last 5 minutes. Cap used: its fullest rate, and if that is used up, the time until the next slot. Waiting: beside it how long the oldest call has waited.</p>
 </section>
 <div class="past"><fieldset class="chips ranges"><legend class="sr">Time of the charts</legend>${RANGES.map(([value, label]) => `<label class="chip"><input type="radio" name="range" value="${value}"${value === 'hour' ? ' checked' : ''}> ${label}</label>`).join('')}</fieldset>

@@ -41,7 +41,7 @@ export function trustedHeaderReader({ http, operatorAccess }: Config): ReadTrust
     if (role === undefined)
       throw new GatewayError('FORBIDDEN', {
         message: 'This account may not use the console.',
-        hint: 'Ask for a group of OIDC_OPERATOR_GROUPS or OIDC_VIEWER_GROUPS',
+        hint: 'Ask for membership in a group of OIDC_OPERATOR_GROUPS or OIDC_VIEWER_GROUPS',
       })
     return { name, role, by: 'proxy' }
   }

@@ -12,13 +12,13 @@ const OVER_MS = 60_000
 const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string }>> = {
   postgres: {
     rank: 1,
-    why: 'Postgres does not take the rows, or takes them too slowly',
-    todo: 'Check its disk, its load and whether it is read-only; the log of a process says why ("rows of the log of calls").',
+    why: 'Postgres does not accept the rows, or accepts them too slowly',
+    todo: 'Check its disk, its load and whether it is read-only; the log of a process shows the reason ("rows of the log of calls").',
   },
   size: {
     rank: 3,
     why: "the day's part of CALL_LOG_MEGABYTES is used up",
-    todo: 'Raise CALL_LOG_MEGABYTES or lower CALL_LOG_DAYS. Tomorrow (UTC) has a part of its own.',
+    todo: 'Raise CALL_LOG_MEGABYTES or lower CALL_LOG_DAYS. The next day (UTC) has its own part.',
   },
 }
 
@@ -35,7 +35,7 @@ export function callLogProblems({ processes, at }: Facts): Problem[] {
       text: `${countOf(rows, 'ended call')} ${rows === 1 ? 'has' : 'have'} no row in the log of calls: ${words.why}`,
     }
     if (at - lastAt < OVER_MS) {
-      const callers = 'Calls go on and wait for nothing. Nobody can look these calls up.'
+      const callers = 'Calls are not affected, but nobody can look these calls up.'
       return [{ ...problem, rank: words.rank, callers, todo: words.todo, endedAt: null }]
     }
     const text = `${problem.text}; the last at ${clockTime(lastAt)} UTC, ${span(at - lastAt)} ago`

@@ -39,7 +39,7 @@ export const KINDS: Kind[] = [
     why: ({ health, recent }) => health?.lastFailure?.words ?? codesOf(OF_THE_SOURCE, recent),
     callers: () => 'These callers get 502.',
     todo: () =>
-      'Probe it. If the probe succeeds, look under Accounts whose calls fail: what these callers add to their requests may be why.',
+      'Probe it. If the probe succeeds, look under Accounts whose calls fail: undeclared parameters of these callers may be the cause.',
     isGone: hasAnswered,
   },
   {
@@ -59,9 +59,9 @@ export const KINDS: Kind[] = [
     runbook: 'overloaded',
     became: 'were refused',
     why: ({ cap }, { upstreamP95 }) =>
-      `the source answers slowly (${span(upstreamP95 ?? 0)}) and ${countOf(cap?.concurrency ?? 0, 'connection')} take no more calls`,
+      `the source answers slowly (${span(upstreamP95 ?? 0)}) and ${countOf(cap?.concurrency ?? 0, 'connection')} cannot carry more calls`,
     callers: () => 'Callers get 503 UPSTREAM_CAP_EXHAUSTED with the wait in Retry-After.',
-    todo: () => 'Raise its concurrency if the source allows it, or wait for it to be faster.',
+    todo: () => 'Raise the concurrency of the API if the source allows it, or wait until the source is faster.',
     isGone: (row) => !hasQueue(row),
   },
   {
@@ -85,10 +85,10 @@ export const KINDS: Kind[] = [
     why: ({ cap }, { upstreamP95 }) =>
       cap && upstreamP95 !== null
         ? `answers take ${span(upstreamP95)} over ${countOf(cap.concurrency, 'connection')}`
-        : 'more calls come than are answered',
+        : 'calls arrive faster than they are answered',
     callers: () => 'These callers get 503 OVERLOADED.',
     todo: () =>
-      'Answers take too long for the calls that come: raise its concurrency if the source allows it. If many APIs have this problem, look at the memory and the disk of Redis.',
+      'Calls arrive faster than the source answers: raise the concurrency of the API if the source allows it. If many APIs have this problem, look at the memory and the disk of Redis.',
     isGone: (row) => !hasQueue(row),
   },
   {
@@ -99,7 +99,7 @@ export const KINDS: Kind[] = [
     why: ({ queue }) =>
       queue && queue.waiting > 0 ? `${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : 'their time ran out',
     callers: () => 'These callers get 503 DEADLINE_EXCEEDED.',
-    todo: () => 'Check that workers are alive and what the queue waits for.',
+    todo: () => 'Check that workers are running, and why the queue waits.',
     isGone: (row) => !hasQueue(row),
   },
   {
@@ -112,7 +112,7 @@ export const KINDS: Kind[] = [
     todo: ({ takesKey }) =>
       takesKey
         ? 'The source refuses the gateway: set or renew its key with `operator upstream <slug> --key-file F`.'
-        : 'The source refuses the gateway and takes no key: ask the source about the address of the workers and about their User-Agent (CONTACT).',
+        : 'The source refuses the gateway and needs no key: ask the operator of the source whether it blocks the address of the workers or their User-Agent (CONTACT).',
     isGone: hasAnswered,
   },
   {
@@ -151,8 +151,8 @@ export const SERVICE_KINDS: Pick<Kind, 'codes' | 'label' | 'runbook' | 'why' | '
     codes: ['DRAINING'],
     label: 'Cut short',
     runbook: 'cut-short',
-    why: () => 'API nodes ended before their calls did',
-    todo: () => 'End API nodes one after the other, each with time to finish its calls.',
+    why: () => 'API nodes stopped before their calls had ended',
+    todo: () => 'Stop API nodes one after another, and give each node time to finish its calls.',
   },
 ]
 

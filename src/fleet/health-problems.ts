@@ -29,7 +29,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
         ...problem,
         rank: 2,
         callers: 'Callers get answers in which these members are null.',
-        todo: 'Compare an answer of the source with the recorded one in its file: members may have other names.',
+        todo: 'Compare an answer of the source with the recorded answer of the API: members may have new names.',
       },
     ]
   }
@@ -47,7 +47,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
         : recovers
           ? 'No action needed unless it stays degraded.'
           : hasOtherForm
-            ? 'Compare an answer of the source with the recorded one in its file; pause it until the file is changed.'
+            ? 'Compare an answer of the source with the recorded answer of the API; pause the API until its file is changed.'
             : 'Probe it, and watch it.',
     },
   ]

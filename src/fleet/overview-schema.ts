@@ -13,7 +13,7 @@ const Failure = Type.Object({
 const UpstreamOverview = Type.Object({
   slug: Type.String(),
   enabled: Type.Boolean(),
-  switchedOff: Type.Boolean({ description: 'An operator switched it off: nobody can call it' }),
+  switchedOff: Type.Boolean({ description: 'Whether an operator has disabled the API, so that nobody can call it' }),
   paused: nullable(Type.Enum(['hold', 'refuse'])),
   queue: nullable(
     Type.Object({
@@ -31,7 +31,7 @@ const UpstreamOverview = Type.Object({
       underWay: Count,
       nextSlotMs: Type.Integer({ description: 'When the next request may start, milliseconds from now' }),
       limitedUntil: Type.Union([DateTime, Type.Null()], {
-        description: 'Until when the source itself limits the gateway; null: it does not',
+        description: 'Time until which the source limits the gateway; null: it does not',
       }),
       rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number(), left: Type.Integer() })),
     }),
@@ -44,13 +44,13 @@ const UpstreamOverview = Type.Object({
       cause: nullable(Type.String()),
       checkedAt: nullable(DateTime),
       lastFailure: Type.Union([Failure, Type.Null()], {
-        description: 'The last attempt if it failed; null also if a later attempt succeeded',
+        description: 'The last attempt, if it failed; null: the last attempt succeeded, or there was no attempt',
       }),
       lastOkAt: nullable(DateTime),
     }),
   ),
   lackedContact: nullable(
-    Type.String({ description: 'What the upstream allows more if CONTACT names the operator; null: nothing' }),
+    Type.String({ description: 'What the source allows in addition if CONTACT is set; null: nothing' }),
   ),
   recent: nullable(
     Type.Object(
@@ -76,15 +76,15 @@ export const OverviewAnswer = Type.Object({
   ),
   problems: Type.Array(
     Type.Object({
-      rank: Type.Integer({ description: '0: callers fail now … 3: to be known' }),
+      rank: Type.Integer({ description: '0: callers get errors now … 3: for information only' }),
       label: Type.String(),
       slug: nullable(Type.String()),
       text: Type.String(),
-      callers: Type.String({ description: 'What callers get meanwhile' }),
+      callers: Type.String({ description: 'What callers get while the problem persists' }),
       todo: Type.String(),
       runbook: Type.String({ description: 'Anchor of the page /runbooks of the console' }),
       endedAt: Type.Union([DateTime, Type.Null()], {
-        description: 'When trouble that is over was last seen; null: it lasts',
+        description: 'When a problem that is over was last seen; null: the problem persists',
       }),
     }),
   ),
@@ -101,11 +101,11 @@ export const OverviewAnswer = Type.Object({
         host: Type.String(),
         pid: Type.Integer(),
         startedAt: DateTime,
-        busy: Type.Number({ description: 'Share of time its event loop was busy, 0 to 1' }),
+        busy: Type.Number({ description: 'Share of the time in which the event loop of the process was busy, 0 to 1' }),
         lagMs: Type.Number(),
         memoryBytes: Type.Integer(),
         inFlight: Type.Integer(),
-        serves: nullable(Type.Array(Type.String(), { description: 'APIs that a worker serves; null: all' })),
+        serves: nullable(Type.Array(Type.String(), { description: 'APIs that the worker serves; null: all' })),
       }),
     ),
   ),

@@ -59,8 +59,8 @@ function readinessProblems({ unready }: Facts): Present[] {
     label: 'Not ready',
     slug: null,
     text: `No process of this version is ready: ${text}`,
-    callers: 'Balancers send no calls to API nodes that are not ready; what needs the missing part fails.',
-    todo: 'Do what the line says; /readyz of each process says it too.',
+    callers: 'Load balancers send no calls to API nodes that are not ready; requests that need the missing part fail.',
+    todo: 'Follow the instruction in the line; /readyz of each process shows it too.',
     runbook: 'not-ready',
   }))
 }
@@ -96,8 +96,8 @@ function encryptionProblems({ sealedEarlier }: Facts): Present[] {
         : 'has several values, and the first value opens every stored secret',
       callers: 'Nothing changes for callers.',
       todo: isNeeded
-        ? 'Keep the earlier value: the probe process seals stored secrets anew each minute.'
-        : 'If the others are earlier values, take them out; if the last value is the next, put it first.',
+        ? 'Keep the earlier value: the probe process reseals stored secrets with the first value every minute.'
+        : 'If the other values are earlier secrets, remove them. If the last value is your next secret, move it to the front.',
       runbook: 'encryption-keys',
     },
   ]
@@ -120,7 +120,7 @@ function settingProblems(row: UpstreamRow): Present[] {
         paused === 'refuse'
           ? 'Callers get 503 API_PAUSED.'
           : 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
-      todo: 'Resume it when the reason is gone.',
+      todo: 'Resume the API when the reason for the pause is gone.',
       runbook: 'paused',
     })
   }
@@ -131,7 +131,7 @@ function settingProblems(row: UpstreamRow): Present[] {
       slug,
       text: row.lackedContact,
       callers: 'Callers wait longer if the source allows less, and get 502 if it blocks the gateway.',
-      todo: 'Set CONTACT to a mail or web address of yours; it goes into the User-Agent.',
+      todo: 'Set CONTACT to your mail or web address; the gateway sends it in the User-Agent.',
       runbook: 'no-contact',
     })
   }
@@ -142,9 +142,9 @@ function settingProblems(row: UpstreamRow): Present[] {
       slug,
       text: `${slug}: the stored key cannot be opened; ENCRYPTION_KEY is not the secret that it was stored under`,
       callers: enabled
-        ? 'Calls go without it, under the caps of calls without a key.'
+        ? 'The gateway sends calls without the key, under the caps for calls without a key.'
         : 'Callers get 503 API_NOT_ENABLED.',
-      todo: 'Add the former secret to ENCRYPTION_KEY after the present one, or set the key again.',
+      todo: 'Append the former secret to ENCRYPTION_KEY after the current secret, or store the key again.',
       runbook: 'key-unreadable',
     })
   }

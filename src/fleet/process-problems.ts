@@ -32,7 +32,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       slug: null,
       text: `No worker that is alive serves ${names.join(', ')}${more}`,
       callers: 'Their callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
-      todo: 'Start the worker whose WORKER_UPSTREAMS names them.',
+      todo: 'Start a worker whose WORKER_UPSTREAMS names these APIs.',
       runbook: 'no-worker',
     })
   }
@@ -100,7 +100,7 @@ function differingApis(processes: ProcessRow[]): Problem[] {
       slug: null,
       text: `${first} differs: ${words.join(', ')}${more}`,
       callers:
-        'A call waits for a worker with the document that its API node checked it by. If there is none, callers get 503 API_NOT_ENABLED.',
+        'A call waits for a worker that has the same document as its API node. If there is no such worker, callers get 503 API_NOT_ENABLED.',
       todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS. They follow the folder within seconds; a change of the setting needs a restart, workers first.',
       runbook: 'documents-differ',
       endedAt: null,

@@ -9,33 +9,39 @@ const Count = Type.Integer({ minimum: 0 })
 export const QueueAnswer = Type.Object({
   at: Type.String({ format: 'date-time' }),
   slug: Type.String(),
-  workers: nullable(Type.Integer({ minimum: 0, description: 'Workers that serve it' })),
+  workers: nullable(Type.Integer({ minimum: 0, description: 'Workers that serve the API' })),
   calls: nullable(
     Type.Array(
       Type.Object({
         id: Type.String(),
         state: Type.Enum([...CALL_STATES]),
-        ahead: nullable(Type.Integer({ minimum: 0, description: 'Calls that the cap lets go before it' })),
+        ahead: nullable(Type.Integer({ minimum: 0, description: 'Calls that get a slot of the cap before this call' })),
         accountId: Type.String(),
         email: nullable(Type.String()),
         endpoint: Type.String(),
-        parameters: Type.Record(Type.String(), Type.String(), { description: 'Declared ones; long values are cut' }),
-        undeclared: Type.Array(Type.String(), { description: 'Names of the others, whose values are not shown' }),
+        parameters: Type.Record(Type.String(), Type.String(), {
+          description: 'Declared parameters of the call; long values are cut',
+        }),
+        undeclared: Type.Array(Type.String(), {
+          description: 'Names of the undeclared parameters, whose values are not shown',
+        }),
         mode: Type.Enum(['live', 'test']),
         async: Type.Boolean(),
-        ownKey: Type.Boolean({ description: 'It uses a key of its caller, which has a cap of its own' }),
+        ownKey: Type.Boolean({ description: 'Whether the call uses a key of its caller, which has a cap of its own' }),
         ageMs: Count,
-        deadlineInMs: Type.Integer({ description: 'Below zero: it is over' }),
+        deadlineInMs: Type.Integer({
+          description: 'Time until the deadline, milliseconds; negative: the deadline has passed',
+        }),
       }),
-      { description: 'Those under way first, then in the order in which they are served' },
+      { description: 'Calls that are under way first, then the waiting calls in the order in which they will run' },
     ),
   ),
-  more: Type.Boolean({ description: 'There are more jobs than were read' }),
+  more: Type.Boolean({ description: 'Whether the queue has more jobs than the answer lists' }),
   otherJobs: nullable(
     Type.Array(
       Type.Object({
         name: Type.String(),
-        title: Type.String({ description: 'What it is, in words' }),
+        title: Type.String({ description: 'Kind of the job, in words' }),
         running: Type.Boolean(),
         dueInMs: Count,
       }),
@@ -50,7 +56,10 @@ export const QueueAnswer = Type.Object({
         at: Type.String({ format: 'date-time' }),
         reason: Type.String(),
       }),
-      { description: 'Ended by a defect of the gateway; a call that fails is answered and is none of them' },
+      {
+        description:
+          'Jobs that a defect of the gateway ended; calls that fail get an answer and are not among these jobs',
+      },
     ),
   ),
 })

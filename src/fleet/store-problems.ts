@@ -29,7 +29,7 @@ export function storeProblems({ stores: { redis, postgres } }: Facts): Present[]
       label: 'Postgres',
       slug: null,
       text: 'does not answer; changes of health and of operators are unknown',
-      callers: 'Keys in use go on for one to two minutes; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
+      callers: 'Keys in use keep working for one to two minutes; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
       todo: 'Check its process, its disk and its connection limit.',
       runbook: 'postgres-away',
     })
@@ -72,7 +72,7 @@ function redisProblems(redis: RedisState): Present[] {
   if (maxBytes > 0 && evictionPolicy !== undefined && evictionPolicy !== 'noeviction') {
     found.push({
       rank: 1,
-      text: `throws keys away when it is full: its maxmemory-policy is ${evictionPolicy}`,
+      text: `evicts keys when it is full: its maxmemory-policy is ${evictionPolicy}`,
       callers: 'Then calls are lost, and caps and limits are forgotten.',
       todo: 'Set maxmemory-policy to noeviction.',
       runbook: 'redis-settings',
@@ -83,7 +83,7 @@ function redisProblems(redis: RedisState): Present[] {
       rank: 2,
       label: 'Redis file',
       text: 'keeps nothing on disk: appendonly is off',
-      callers: 'When it restarts, calls that wait and kept results are lost, and limits begin anew.',
+      callers: 'If it restarts, waiting calls and stored results are lost, and limits start again from zero.',
       todo: 'Set appendonly to yes.',
       runbook: 'redis-settings',
     })
@@ -102,10 +102,10 @@ export function usageProblems({ at, usageFailingSince, stores: { postgres } }: F
       rank: 1,
       label: 'Usage',
       slug: null,
-      text: `Postgres has not taken the usage of calls for ${span(at - usageFailingSince)}`,
+      text: `Postgres has not accepted the usage of calls for ${span(at - usageFailingSince)}`,
       callers:
-        'Calls go on. Usage pages stand still; if Postgres takes no writes at all, log-ins and new keys get 503.',
-      todo: 'Check its disk and whether it is read-only; the log of an API node says why ("failed to write usage").',
+        'Calls are not affected. Usage pages are not updated; if Postgres accepts no writes at all, log-ins and new keys get 503.',
+      todo: 'Check its disk and whether it is read-only; the log of an API node shows the reason ("failed to write usage").',
       runbook: 'usage',
     },
   ]

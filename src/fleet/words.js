@@ -83,7 +83,7 @@ const CAUSES = {
   score: 'too many recent calls failed or were slow',
   'failures-in-a-row': 'several calls in a row failed',
   'trials-passed': 'three attempts in a row succeeded',
-  'members-back': 'answers have again what they lacked',
+  'members-back': 'answers have the missing members again',
   'other-address': 'the source has another address',
 }
 

@@ -47,13 +47,15 @@ export async function answerArray(
 
 function whyNoArray(messages: unknown[], revision: unknown): string | undefined {
   if (revision !== undefined && revision !== WITH_ARRAYS)
-    return 'A request takes one message: revision 2025-06-18 of the protocol removed arrays of messages. Send each message in a request of its own.'
-  if (messages.length === 0) return 'An array must have a message.'
-  if (messages.length > MESSAGES_MAX) return `An array takes at most ${MESSAGES_MAX} messages.`
+    return 'A request must have one message, because revision 2025-06-18 of the protocol removed arrays of messages. Send each message in a request of its own.'
+  if (messages.length === 0) return 'An array must have at least one message.'
+  if (messages.length > MESSAGES_MAX) return `An array may have at most ${MESSAGES_MAX} messages.`
   return undefined
 }
 
 function whyNoMessage(message: unknown): string | undefined {
   if (!isObject(message) || message.jsonrpc !== '2.0') return 'A message must be a JSON-RPC 2.0 object.'
-  return message.method === 'initialize' ? 'An array takes no initialize: send it in a request of its own.' : undefined
+  return message.method === 'initialize'
+    ? 'An array must not contain initialize: send it in a request of its own.'
+    : undefined
 }

@@ -84,7 +84,7 @@ function unknownRevision({ headers, body }: McpMessage): string | undefined {
  */
 function refuseRevision(body: unknown, revision: string): Response {
   const requested = revision.slice(0, REPEATED_CHARACTERS_MAX)
-  const message = `The header MCP-Protocol-Version names ${requested}, and there is no such revision here. Send ${REVISIONS[0]} or the revision that initialize answers.`
+  const message = `The header MCP-Protocol-Version names the revision ${requested}, which the gateway does not support. Send ${REVISIONS[0]}, or the revision in the answer to initialize.`
   const error = {
     code: ProtocolErrorCode.UnsupportedProtocolVersion,
     message,

@@ -22,7 +22,7 @@ export interface ToolCall {
 export const About = {
   mode: Type.Optional(Type.Literal('test')),
   note: Type.Optional(Type.String()),
-  link: Type.Optional(Type.String({ description: 'Which source answered (rel="via"), of an API that has two' })),
+  link: Type.Optional(Type.String({ description: 'The source that answered (rel="via"), if the API has two sources' })),
   truncated: Type.Optional(Truncated),
 }
 
@@ -164,8 +164,8 @@ function isTest(headers: Record<string, unknown>): boolean {
  */
 function noteOf(recordedFor: unknown, example: unknown): string {
   const live = 'Use a live key for real data.'
-  if (example === 'document') return `Example of the API's document, whatever your parameters are. ${live}`
-  if (example === 'made') return `Made from the schema of the API: no value is real. ${live}`
+  if (example === 'document') return `Example from the API's document; it does not depend on your parameters. ${live}`
+  if (example === 'made') return `Generated from the schema of the API: no value is real. ${live}`
   if (typeof recordedFor !== 'string') return `Recorded example. ${live}`
   const parameters = [...new URLSearchParams(recordedFor)].map(([name, value]) => `${name}=${value}`).join(', ')
   return `Recorded example, not for your parameters: recorded for ${parameters}. ${live}`

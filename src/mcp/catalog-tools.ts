@@ -16,14 +16,14 @@ import { SearchInput, SearchOutput, searchApis } from './search-apis.ts'
 import { type Selection, SelectionInput, unknownField } from './selection.ts'
 
 const DescribeInput = closedObject({
-  api: Type.String({ description: 'As search_apis names it, such as weather' }),
+  api: Type.String({ description: 'Name from search_apis, such as weather' }),
   endpoint: Type.Optional(
-    Type.String({ description: 'Only this endpoint, in full, such as /current; all endpoints if left out' }),
+    Type.String({ description: 'Describe only this endpoint, in full, such as /current; absent: all endpoints' }),
   ),
 })
 const CallInput = closedObject({
-  api: Type.String({ description: 'As search_apis names it, such as weather' }),
-  endpoint: Type.String({ description: 'As describe_api names it, such as /current' }),
+  api: Type.String({ description: 'Name from search_apis, such as weather' }),
+  endpoint: Type.String({ description: 'Path from describe_api, such as /current' }),
   parameters: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description: 'The parameters that describe_api lists for the endpoint',
@@ -35,26 +35,26 @@ const CallOutput = Type.Object({
   api: Type.String(),
   endpoint: Type.String(),
   ...About,
-  data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says for the endpoint' }),
+  data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api lists them for the endpoint' }),
 })
 
 const BatchInput = closedObject({
-  calls: Type.Array(CallInput, { minItems: 1, maxItems: 20, description: 'Equal calls are made once' }),
+  calls: Type.Array(CallInput, { minItems: 1, maxItems: 20, description: 'Identical calls are made once' }),
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
       default: 'all',
-      description: 'all: an error if not all calls fit into your limits; fit: as many as fit are made',
+      description: 'all: an error if your limits do not allow all calls; fit: makes as many calls as your limits allow',
     }),
   ),
 })
 const BatchOutput = Type.Object({
   results: Type.Array(Type.Object({}, { additionalProperties: true }), {
     description:
-      'One for each call, in order: index, status, and data or error with a hint and when to retry; mode, note and truncated as in call_api',
+      'One result for each call, in order: index, status, and data, or an error with a hint and when to retry; mode, note and truncated as in call_api',
   }),
   ok: Type.Integer(),
   failed: Type.Integer(),
-  charged: Type.Integer({ description: 'Units of the monthly quota that the calls cost' }),
+  charged: Type.Integer({ description: 'How many calls of the monthly quota were used' }),
   deduplicated: Type.Integer(),
 })
 
@@ -74,7 +74,7 @@ const CATALOG_TOOLS: Tool[] = [
     name: 'describe_api',
     title: 'Describe an API',
     description:
-      'Endpoints of one API with their parameters, data and an example, and the state of the API: health, plan, limits, terms, and in `now` what a call would meet at this moment, such as its wait. Counts against no limit. Read it before the first call_api.',
+      'Endpoints of one API with their parameters, data and an example, and the state of the API: health, plan, limits, terms, and in `now` what would happen to a call at this moment, such as how long it would wait. Counts against no limit. Read it before the first call_api.',
     inputSchema: objectSchema(DescribeInput),
     outputSchema: objectSchema(DescribeOutput),
     annotations: LOCAL_HINTS,
@@ -82,7 +82,7 @@ const CATALOG_TOOLS: Tool[] = [
   {
     name: 'call_api',
     title: 'Call an API',
-    description: 'Calls an endpoint and answers with its data. A failure says in its hint what to change.',
+    description: 'Calls an endpoint and returns its data. The hint of a failure states what to change.',
     inputSchema: objectSchema(CallInput),
     outputSchema: objectSchema(CallOutput),
     annotations: CALL_HINTS,
@@ -91,7 +91,8 @@ const CATALOG_TOOLS: Tool[] = [
   {
     name: 'call_apis',
     title: 'Call many APIs',
-    description: 'Makes up to 20 calls at once, of one or many APIs. Each has its own data or error in the results.',
+    description:
+      'Makes up to 20 calls at once, of one or many APIs. Each call has its own data or error in the results.',
     inputSchema: objectSchema(BatchInput),
     outputSchema: objectSchema(BatchOutput),
     annotations: CALL_HINTS,
@@ -127,7 +128,8 @@ function wrongTool({ slug }: Api, { path }: ApiEndpoint, tool: 'call_api' | 'cha
   const [does, other] = tool === 'call_api' ? ['changes something', 'change_api'] : ['changes nothing', 'call_api']
   return new GatewayError('VALIDATION_ERROR', {
     message: `${slug}${path} ${does}, and ${tool} does not make such calls.`,
-    hint: tool === 'call_api' ? `Use ${other}, which is listed for keys that may change something` : `Use ${other}`,
+    hint:
+      tool === 'call_api' ? `Use ${other}, which the server lists for keys that may change something` : `Use ${other}`,
   })
 }
 
@@ -249,7 +251,7 @@ function inOneName(catalog: Catalog, name: string): GatewayError | undefined {
   if (!api || api.isSwitchedOff) return undefined
   const path = endpointOf(api, endpoint)?.path
   return new GatewayError('API_NOT_FOUND', {
-    message: 'The argument api takes the name of an API alone.',
+    message: 'The argument api must be only the name of an API.',
     hint: `Send api=${slug} and ${path === undefined ? 'the endpoint as an argument of its own' : `endpoint=${path}`}`,
   })
 }

@@ -8,7 +8,7 @@ import type { ProviderKeyState } from '../db/provider-keys.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { reaches } from '../limits/plans.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
-import { CONDITIONS, type ConditionWord, conditionOf, standingWord } from '../portal/condition.ts'
+import { CONDITIONS, type ConditionWord, conditionOf, sourceStateWord } from '../portal/condition.ts'
 import { objectSchema } from './api-tools.ts'
 
 /** The caller, and a reader of the health of APIs. */
@@ -23,39 +23,39 @@ export interface Observer {
 }
 
 /** The state of an API in the results of search_apis. */
-export const BriefStanding = {
+export const BriefApiState = {
   status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
-      'State of the source now. Limited: the source itself takes no calls of the gateway for a while. Not checked: nothing is known about it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
+      'State of the source now. Limited: the source refuses calls of the gateway for a while. Not checked: the state is not known at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
   }),
   tier_required: Type.String(),
   within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
 }
 
 /** The state of an API in the results of describe_api. */
-const Standing = {
-  ...BriefStanding,
+const ApiState = {
+  ...BriefApiState,
   meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
 }
 
-export function briefStandingOf(api: Api, observer: Observer): Static<ReturnType<typeof briefStandingSchema>> {
+export function briefApiStateOf(api: Api, observer: Observer): Static<ReturnType<typeof briefApiStateSchema>> {
   return {
     status: statusOf(api, observer),
     tier_required: api.tierRequired,
     within_your_plan: reaches(observer.tier, api.tierRequired),
   }
 }
-const briefStandingSchema = () => Type.Object(BriefStanding)
+const briefApiStateSchema = () => Type.Object(BriefApiState)
 
-export function standingOf(api: Api, observer: Observer): Static<ReturnType<typeof standingSchema>> {
-  const standing = briefStandingOf(api, observer)
-  const { status } = standing
+export function apiStateOf(api: Api, observer: Observer): Static<ReturnType<typeof apiStateSchema>> {
+  const brief = briefApiStateOf(api, observer)
+  const { status } = brief
   const { word, effect } = conditionOf(api, observer.health.of(api.slug))
   // If the account has its own key, it can use an API that is not enabled for others.
   const isForCaller = status === word || status === 'Needs your key'
-  return { ...standing, ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}) }
+  return { ...brief, ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}) }
 }
-const standingSchema = () => Type.Object(Standing)
+const apiStateSchema = () => Type.Object(ApiState)
 
 function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord | 'Needs your key' {
   const { slug, needsCallerKey, pausedMode } = api
@@ -63,23 +63,23 @@ function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord |
   if (pausedMode) return 'Paused'
   // A key that the source refused does not help.
   const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'
-  return needsCallerKey && isKeyMissing ? 'Needs your key' : standingWord(health.of(slug))
+  return needsCallerKey && isKeyMissing ? 'Needs your key' : sourceStateWord(health.of(slug))
 }
 
 export const DescribeOutput = Type.Object({
   api: Type.String(),
   name: Type.String(),
   description: Type.String(),
-  ...Standing,
+  ...ApiState,
   source_limits: Type.String({ description: 'How much the source allows all callers together; further calls wait' }),
   terms: Type.String({
-    description: 'With the attribution that you must show, and the addresses of terms and licence',
+    description: 'Terms of the source, with the attribution that you must show, and the addresses of terms and licence',
   }),
   docs: Type.String(),
   /** Corresponds to `Quote`, whose full schema would be a tenth of the list of tools. */
   now: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'What a call would meet now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored',
+      description: 'What would happen to a call now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored',
     }),
   ),
   endpoints: Type.Array(
@@ -92,7 +92,7 @@ export const DescribeOutput = Type.Object({
       example: Type.Object({
         parameters: Type.Record(Type.String(), Type.Unknown()),
         data: Type.Optional(
-          Type.Record(Type.String(), Type.Unknown(), { description: 'Recorded, if it is short enough' }),
+          Type.Record(Type.String(), Type.Unknown(), { description: 'Recorded data, if it is short enough' }),
         ),
       }),
     }),
@@ -129,7 +129,7 @@ export function describeApi(
     api: slug,
     name: upstream.displayName,
     description: upstream.description,
-    ...standingOf(api, observer),
+    ...apiStateOf(api, observer),
     source_limits: capWords(api.caps),
     terms: [summary, attribution && `${attribution}.`, licence, url].filter(Boolean).join(' '),
     docs: `${baseUrl}/docs/apis/${slug}.md`,

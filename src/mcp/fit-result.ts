@@ -29,7 +29,7 @@ export const Truncated = Type.Object(
     shown: Type.Integer(),
     hint: Type.String(),
   },
-  { description: 'Present if the data were too long and were cut' },
+  { description: 'Present if the data was too long and was cut' },
 )
 export type Truncated = Static<typeof Truncated>
 
@@ -181,14 +181,14 @@ function shortenText(text: string, sizeMax: number, { path, cuts }: Cutting): st
   return `${shorter.toWellFormed()}…`
 }
 
-const ASK_FOR_LESS = 'Ask for less with fields, or by the parameters of the call.'
+const ASK_FOR_LESS = 'Request less data with fields, or with the parameters of the call.'
 
 function toTruncated(cuts: Cut[]): Truncated {
   const [most, ...others] = [...cuts].sort((a, b) => b.removed - a.removed)
   if (!most) return { path: '', of: 0, shown: 0, hint: ASK_FOR_LESS }
   const { path, of, shown, item } = most
   const also = [...new Set(others.map((cut) => cut.path))].filter((other) => other !== path).slice(0, HINTED_MAX)
-  const alsoWords = also.length === 0 ? '' : ` Shortened as well: ${also.join(', ')}.`
+  const alsoWords = also.length === 0 ? '' : ` Also shortened: ${also.join(', ')}.`
   return {
     path: path.slice(0, PATH_CHARACTERS_MAX),
     of,
@@ -202,5 +202,5 @@ function hintFor(path: string, item: unknown): string {
   if (!isObject(item)) return ASK_FOR_LESS
   const short = Object.entries(item).filter(([, value]) => measure(value).size <= HINTED_CHARACTERS_MAX)
   const fields = short.slice(0, HINTED_MAX).map(([name]) => `${path}[].${name}`)
-  return fields.length === 0 ? ASK_FOR_LESS : `Ask for fewer fields, such as ${fields.join(', ')}.`
+  return fields.length === 0 ? ASK_FOR_LESS : `Request fewer fields, such as ${fields.join(', ')}.`
 }

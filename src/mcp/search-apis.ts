@@ -2,20 +2,20 @@ import Type, { type Static } from 'typebox'
 import { type Api, type Catalog, isCallable } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
-import { BriefStanding, briefStandingOf, type Observer } from './describe-api.ts'
+import { BriefApiState, briefApiStateOf, type Observer } from './describe-api.ts'
 import { closedObject } from './invalid-arguments.ts'
 
 export const SearchInput = closedObject({
-  query: Type.Optional(
-    Type.String({ maxLength: 200, description: 'What you need, in a few words; all APIs if left out' }),
-  ),
+  query: Type.Optional(Type.String({ maxLength: 200, description: 'What you need, in a few words; absent: all APIs' })),
   category: Type.Optional(Type.String({ maxLength: 60, description: 'Only this category' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'APIs in the answer' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'Largest number of APIs in the answer' }),
+  ),
 })
 export const SearchOutput = Type.Object({
-  total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
+  total: Type.Integer({ description: 'Number of APIs that match; the answer lists the first' }),
   categories: Type.Optional(
-    Type.Array(Type.String(), { description: 'All of them, if no query was given or nothing matches' }),
+    Type.Array(Type.String(), { description: 'All categories, if no query was given or nothing matches' }),
   ),
   hint: Type.Optional(Type.String({ description: 'What to do if nothing matches' })),
   now: Type.Optional(
@@ -29,7 +29,7 @@ export const SearchOutput = Type.Object({
       name: Type.String(),
       category: Type.String(),
       description: Type.String(),
-      ...BriefStanding,
+      ...BriefApiState,
       endpoints: Type.Array(Type.Object({ path: Type.String(), description: Type.String() })),
     }),
   ),
@@ -58,7 +58,7 @@ export function searchApis(
       name: api.upstream.displayName,
       category: api.upstream.category,
       description: api.upstream.description,
-      ...briefStandingOf(api, deps),
+      ...briefApiStateOf(api, deps),
       endpoints: [...api.endpoints.values()].map(({ path, declaration: endpoint }) => ({
         path,
         description: endpoint.description,

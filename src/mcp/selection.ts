@@ -59,7 +59,7 @@ export function unknownField({ fields = [] }: Selection, schema: unknown): strin
   const top = Object.keys(Object(schema).properties ?? {})
   const known = `the members of the data are ${top.join(', ')}`
   return sentence(
-    `Argument fields names${shown || ' a path'}, which is not known; ${meant ? `did you mean ${meant}?` : known}`,
+    `Argument fields names${shown || ' a path'}, which the data does not have; ${meant ? `did you mean ${meant}?` : known}`,
   )
 }
 

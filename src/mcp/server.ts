@@ -76,7 +76,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
   const offer: Offer = {
     title: 'Agent API Gateway',
     instructions:
-      'Find an API with search_apis, read its endpoints with describe_api, then call_api, or call_apis for many calls at once. When a result is an error, do what its hint says.',
+      'Find an API with search_apis, read its endpoints with describe_api, then call_api, or call_apis for many calls at once. If a result is an error, follow its hint.',
     websiteUrl: `${baseUrl}/agents`,
     tools: catalogTools(deps),
     run: (name, input, senders) => runCatalogTool(name, input, { ...deps, ...senders }),
@@ -85,7 +85,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
       {
         uri: `${baseUrl}/llms.txt`,
         name: 'catalog',
-        description: 'Every API in a line',
+        description: 'One line for each API',
         mimeType: 'text/markdown',
         read: () => llmsText(catalog, baseUrl),
       },
@@ -102,7 +102,7 @@ export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
   const [only, ...others] = apis
   const offer: Offer = {
     title: apis.map(({ upstream }) => upstream.displayName).join(', '),
-    instructions: `${apis.map(({ upstream }) => upstream.description).join(' ')} When a result is an error, do what its hint says.`,
+    instructions: `${apis.map(({ upstream }) => upstream.description).join(' ')} If a result is an error, follow its hint.`,
     websiteUrl: only && others.length === 0 ? `${baseUrl}/apis/${only.slug}` : `${baseUrl}/agents`,
     tools: [...tools.values()].map(({ tool }) => tool),
     run: async (name, input, { send }) => {
@@ -166,7 +166,7 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
     if (result) return result
     const [only = '', ...others] = tools.map(({ name }) => name)
     const all = others.length === 0 ? `the only tool is ${only}` : `the tools are ${[only, ...others].join(', ')}`
-    throw invalidParams(`There is no tool of this name; ${all}.`)
+    throw invalidParams(`There is no tool with this name; ${all}.`)
   })
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
@@ -176,7 +176,7 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
-    if (!resource) throw invalidParams('There is no resource of this address.')
+    if (!resource) throw invalidParams('There is no resource with this address.')
     const text = await deps.rendered.get(resource.uri, resource.read)
     return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text }] }
   })

@@ -240,5 +240,5 @@ function describeProgress({ position, etaMs = 0 }: Forecast): string {
   if (seconds === 0 && !position) return 'The call is under way.'
   const place =
     position === undefined ? 'The call waits in the queue' : `The call has place ${position + 1} in the queue`
-  return `${place}; its turn is expected in about ${seconds} s.`
+  return `${place}; the gateway expects to run it in about ${seconds} s.`
 }

@@ -100,7 +100,7 @@ export class ArtifactAdapter implements Adapter {
     const idHash = artifactHash(id)
     if (this.#kind === 'RefreshToken') return noteTokenUse(idHash)
     if (!(await consumeArtifact(this.#deps.db, this.#kind, idHash)))
-      throw new errors.InvalidGrant('it was used already')
+      throw new errors.InvalidGrant('the code or token was used already')
   }
 
   async destroy(id: string): Promise<void> {
@@ -163,7 +163,7 @@ export function openStored(
 ): AdapterPayload | undefined {
   const { encryption } = config.secrets
   if (!encryption.some(({ id }) => id === secretId)) {
-    log.warn({ secretId }, 'failed to open a record of OAuth: ENCRYPTION_KEY lacks its secret')
+    log.warn({ secretId }, 'failed to open an OAuth record: ENCRYPTION_KEY does not contain the secret that sealed it')
     return undefined
   }
   return JSON.parse(open(encryption, record, { secretId, bytes: sealed }))

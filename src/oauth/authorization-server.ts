@@ -187,7 +187,7 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
       defaultResource: () => `${baseUrl}/mcp`,
       useGrantedResource: () => true,
       getResourceServerInfo: (_context, indicator) => {
-        if (!isResource(indicator, baseUrl, catalog)) throw new errors.InvalidTarget('there is no such resource')
+        if (!isResource(indicator, baseUrl, catalog)) throw new errors.InvalidTarget('this server has no such resource')
         return {
           scope: CALL_SCOPE,
           audience: indicator,

@@ -44,19 +44,19 @@ const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 export function adaptMetadata(metadata: ClientMetadata): void {
   for (const value of Object.values(metadata))
     if (typeof value === 'string' && !isWellFormed(value))
-      throw new errors.InvalidClientMetadata('texts must be Unicode without NUL')
+      throw new errors.InvalidClientMetadata('strings must be Unicode without NUL')
   // Some programs send every member they know, with an empty value if they have none.
   for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]
   for (const name of LINKS) {
     const given: unknown = metadata[name]
     if (given !== undefined && !/^https?:$/.test(parsedAddress(given)?.protocol ?? ''))
-      throw new errors.InvalidClientMetadata(`${name} must be an address of the web`)
+      throw new errors.InvalidClientMetadata(`${name} must be an http: or https: address`)
   }
   for (const name of Object.keys(metadata)) if (!USED.has(name)) delete metadata[name]
   const { client_name: name, software_id: software } = metadata
   // The library checks the other members.
   if (software !== undefined && typeof software !== 'string')
-    throw new errors.InvalidClientMetadata('software_id must be a text')
+    throw new errors.InvalidClientMetadata('software_id must be a string')
   if (typeof name === 'string') metadata.client_name = oneLine(name)
   if (metadata.client_name === '') delete metadata.client_name
   keepSupported(metadata, 'grant_types', GRANT_TYPES)
@@ -104,11 +104,11 @@ function checkedRedirect(given: unknown): URL {
   const address = parsedAddress(given)
   if (!address) throw invalidRedirect('redirect_uris must be absolute addresses')
   if (address.protocol === 'http:' && !isLoopback(address))
-    throw invalidRedirect('redirect_uris must be https, or of this machine')
+    throw invalidRedirect('redirect_uris must be https: addresses, or addresses of this machine')
   if (!isRedirectScheme(address)) {
     const scheme = address.protocol.slice(0, 40)
     throw invalidRedirect(
-      `redirect_uris must be https, or of this machine, or begin with a scheme of the application that has a dot, as com.example.app: has; ${scheme} is none of these`,
+      `redirect_uris must be https: addresses, addresses of this machine, or addresses with a scheme of the application that has a dot, such as com.example.app:; ${scheme} is none of these`,
     )
   }
   // Some URL parsers drop blanks, and others read a backslash as part of a name.

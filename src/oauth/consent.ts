@@ -67,10 +67,10 @@ async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
     throw isDependencyAway(error) ? error : expired(error)
   })
   if (Array.isArray(interaction.params.resource) && interaction.params.resource.length > 1) {
-    throw new GatewayError('VALIDATION_ERROR', { message: 'An application asks for one resource at a time.' })
+    throw new GatewayError('VALIDATION_ERROR', { message: 'An application may request only one resource at a time.' })
   }
   const client = await provider.Client.find(String(interaction.params.client_id))
-  if (!client) throw expired('the client is gone')
+  if (!client) throw expired('the client no longer exists')
   return { interaction, client }
 }
 
@@ -122,7 +122,7 @@ export async function decideConsent(
   const { raw } = exchange
   if (!decision.allow) {
     await findInteraction(deps, exchange)
-    const refusal = { error: 'access_denied', error_description: 'The user said no.' }
+    const refusal = { error: 'access_denied', error_description: 'The user refused the connection.' }
     return await provider.interactionResult(raw.request, raw.response, refusal, { mergeWithLastSubmission: false })
   }
   const { apis, perMinute = null, perMonth = null, inFlight = null, mayWrite = false } = decision

@@ -34,7 +34,7 @@ export async function limitRefreshes(
     if (!(error instanceof GatewayError)) throw error
     context.set('retry-after', String(retryAfterSeconds(error) ?? 1))
     const refusal = new errors.TemporarilyUnavailable(
-      `the connection was refreshed ${REFRESHES_PER_MINUTE} times within a minute; try again later`,
+      `the application refreshed its tokens ${REFRESHES_PER_MINUTE} times within a minute; try again in a minute`,
     )
     throw Object.assign(refusal, { status: 429, statusCode: 429 })
   }

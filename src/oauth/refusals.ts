@@ -94,7 +94,7 @@ export function answerUnhandled(context: KoaContextWithOIDC, deps: Authorization
   context.remove('set-cookie')
   context.remove('location')
   if (context.path.startsWith('/oauth/authorize')) {
-    renderError(context, deps, new Error('The gateway cannot serve the sign-in now, try again in a few seconds'))
+    renderError(context, deps, new Error('The gateway cannot serve the sign-in now; try again in a few seconds'))
   } else context.body = { error: 'server_error', error_description: 'The gateway failed.' }
   answerFailure(context, deps, thrown instanceof Error ? thrown : new Error(String(thrown)))
 }
@@ -108,7 +108,7 @@ export function renderError(context: KoaContextWithOIDC, { errorPage }: Authoriz
   if (words === REFUSED_DOCUMENT) tryAgainLater(context)
   // Applications keep the id with which they registered, and do not see the text of this page.
   const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
-  const hint = isUnknown ? ' If it stays so, take this gateway out of the application and add it again.' : ''
+  const hint = isUnknown ? ' If this happens again, remove this gateway from the application and add it again.' : ''
   context.body = errorPage('The application cannot sign in', `${oneLine(words, ERROR_CHARACTERS_MAX)}.${hint}`)
 }
 

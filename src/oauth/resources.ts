@@ -128,6 +128,6 @@ export function requireAudience(
   if (path !== undefined && resourceOf(resource, baseUrl) === `${baseUrl}${path}`) return
   throw new GatewayError('INVALID_TOKEN', {
     message: 'The access token is for another resource.',
-    hint: `Ask for a token with resource=${baseUrl}${path ?? ''}`,
+    hint: `Request a token with resource=${baseUrl}${path ?? ''}`,
   })
 }

@@ -136,7 +136,7 @@ export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
 export function success(content: JsonSchema): JsonSchema {
   const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {
-    description: 'The answer of the upstream API, mapped',
+    description: 'The mapped answer of the upstream API',
     headers: {
       'X-Request-Id': header('RequestId'),
       'X-Call-Id': header('CallId'),

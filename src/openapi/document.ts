@@ -224,7 +224,7 @@ function pathParameters(route: DocumentedRoute, path: string, { catalog, named }
 
 function pathWords(name: string, path: string): string {
   if (name === 'slug' || name === 'apiSlug') return 'An api_name of the catalog'
-  if (name === 'memberId') return 'Id of the membership, as in the team'
+  if (name === 'memberId') return 'Id of the membership, from the answer of GET /v1/teams/{id}'
   const [, thing] = path.match(/\/(\w+)s\/\{\w+\}/) ?? []
   return thing === undefined ? `The ${name}` : `${name === 'id' ? 'Id' : 'Name'} of the ${thing}`
 }

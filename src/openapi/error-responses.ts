@@ -71,7 +71,7 @@ export function errorResponses(codes: ErrorCode[], isCall: boolean, named: Named
 /** The `default` answers, for refusals that do not depend on the route. */
 export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema> {
   const refused = (isCall: boolean): JsonSchema => ({
-    description: `The request as such was refused: ${TRANSPORT_CODES.join(', ')}`,
+    description: `The HTTP request itself was refused: ${TRANSPORT_CODES.join(', ')}`,
     headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
     content: {
       'application/json': {

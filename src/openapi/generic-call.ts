@@ -16,7 +16,7 @@ const CALL_HEADERS: JsonSchema[] = [
 const ANY_DATA: JsonSchema = {
   type: 'object',
   additionalProperties: true,
-  description: 'As the path of the endpoint itself says',
+  description: 'As the operation of the endpoint describes it',
 }
 
 /** JSON of any upstream. */
@@ -34,7 +34,7 @@ function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call
 export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)
   return {
-    description: 'Any other failure; each failure is written as problem details if Accept prefers them',
+    description: 'Any other failure. The gateway sends failures as problem details if Accept prefers them',
     headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
     content: {
       'application/json': { schema: { $ref: '#/components/schemas/CallError' } },
@@ -70,7 +70,7 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
       operationId: 'callApi',
       summary: 'Call any endpoint with query parameters',
       description:
-        'Declared parameters are checked; undeclared parameters are forwarded as given. HEAD makes the same call, which is charged as a GET, and answers without a body.',
+        'The gateway checks declared parameters, and forwards undeclared parameters unchanged. HEAD makes the same call, counts like GET, and answers without a body.',
       parameters: [
         {
           name: 'parameters',

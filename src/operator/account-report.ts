@@ -25,14 +25,16 @@ export const AccountReport = Type.Object({
       day: Type.String({ description: 'UTC day: today or yesterday' }),
       api: Type.String(),
       calls: Type.Integer({ description: 'All calls, including refused and failed calls' }),
-      refused: Type.Integer({ description: 'Answered with 4xx' }),
-      failed: Type.Integer({ description: 'Answered with 5xx, also before they were queued' }),
+      refused: Type.Integer({ description: 'Calls answered with 4xx' }),
+      failed: Type.Integer({ description: 'Calls answered with 5xx, including calls refused before the queue' }),
     }),
-    { description: 'By API, today and yesterday' },
+    { description: 'Calls by API, today and yesterday' },
   ),
-  calls: Type.Array(LoggedCallAnswer, { description: `Its last ${CALLS_MAX} calls` }),
-  failures: Type.Array(LoggedCallAnswer, { description: `Its last ${CALLS_MAX} calls with an error` }),
-  keys: Type.Array(KeyAnswer, { description: 'Keys that count against its plan and are neither revoked nor expired' }),
+  calls: Type.Array(LoggedCallAnswer, { description: `The last ${CALLS_MAX} calls of the account` }),
+  failures: Type.Array(LoggedCallAnswer, { description: `The last ${CALLS_MAX} calls of the account with an error` }),
+  keys: Type.Array(KeyAnswer, {
+    description: 'Keys that count against the plan of the account and are neither revoked nor expired',
+  }),
   connections: Type.Array(
     Type.Object({
       id: Type.String(),

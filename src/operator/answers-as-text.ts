@@ -53,7 +53,7 @@ export function statusText({ headline, problems, upstreams, processes, callsLast
   })
   const needsNobody = problems.every(({ endedAt }) => endedAt !== null) && headline.state === 'Healthy'
   const isProblem = problems.some(({ text }) => `${text}.` === headline.text)
-  const head = isProblem ? [] : [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text)]
+  const head = isProblem ? [] : [wrapped(needsNobody ? `${headline.text} Nothing needs attention.` : headline.text)]
   return [...head, ...lines, wrapped(foot)].join('\n')
 }
 
@@ -141,7 +141,7 @@ export function topText({ accounts }: Overview): string {
 
 /** A line for each account, and whether there are more accounts. */
 export function usersText({ users, more }: { users: User[]; more: boolean }): string {
-  if (users.length === 0) return 'No account fits.'
+  if (users.length === 0) return 'No account matches.'
   const rows = users.map((user) => [
     user.email,
     user.tier,
@@ -153,7 +153,9 @@ export function usersText({ users, more }: { users: User[]; more: boolean }): st
   const table = textTable(['Email', 'Tier', 'Plan', 'State', 'Created', 'Id'], rows, {
     whole: ['Email', 'Created', 'Id'],
   })
-  return more ? `${table}\n\n${users.length} shown, and there are more. Give a part of the address.` : table
+  return more
+    ? `${table}\n\n${users.length} shown, and there are more. Give a part of the email address to narrow the list.`
+    : table
 }
 
 function accountState({ disabled, approved, emailVerified }: User): string {
@@ -170,12 +172,13 @@ export function userText(user: User): string {
 }
 
 function mayDo({ disabled, approved, emailVerified, liveCallsNeed }: User): string {
-  if (disabled) return 'It cannot log in, and its calls are refused.'
-  if (liveCallsNeed === 'approval') return 'Its live calls are refused until it is approved (--approve).'
+  if (disabled) return 'The account cannot log in, and the gateway refuses its calls.'
+  if (liveCallsNeed === 'approval')
+    return 'The gateway refuses its live calls until an operator approves the account (--approve).'
   if (liveCallsNeed === 'verification')
-    return 'Its live calls are refused until its address is verified, or it is approved (--approve).'
+    return 'The gateway refuses its live calls until its email address is verified, or an operator approves the account (--approve).'
   const unproven = approved && !emailVerified
-  return `Its live calls are answered.${unproven ? ' That does not verify its address: if the gateway sends mail, nobody can add it to a team before it has opened the link of its mail.' : ''}`
+  return `The gateway answers its live calls.${unproven ? ' The approval does not verify its email address: if the gateway sends mail, nobody can add the account to a team before its owner has opened the link in the mail.' : ''}`
 }
 
 export function upstreamsText(upstreams: Upstream[]): string {
@@ -241,13 +244,13 @@ function valueText(value: unknown): string {
 
 /** A line for each difference. */
 export function settingsText({ applied, differences }: Static<typeof SettingsAnswer>): string {
-  if (differences.length === 0) return 'Nothing differs.'
+  if (differences.length === 0) return 'The settings already have these values.'
   const rows = differences.map(({ slug, member, before, after }) => [
     slug,
     member,
     JSON.stringify(before),
     JSON.stringify(after),
   ])
-  const end = applied ? 'All of it is in force.' : 'Nothing was changed.'
+  const end = applied ? 'All changes are in force.' : 'Nothing was changed.'
   return `${textTable(['API', 'Setting', 'Before', 'After'], rows, { whole: ['API'] })}\n\n${end}`
 }

@@ -43,7 +43,7 @@ export const SettingsAnswer = Type.Object({
     Type.Object({
       slug: Type.String(),
       member: Type.String({ description: 'enabled, tierRequired, caps, paused or key' }),
-      before: Type.Unknown({ description: 'Null: the default. For a key only whether there is a key' }),
+      before: Type.Unknown({ description: 'null: the default. For a key: only whether a key is stored' }),
       after: Type.Unknown(),
     }),
   ),
@@ -53,7 +53,9 @@ export type SettingsDifference = Static<typeof SettingsAnswer>['differences'][nu
 /** The settings that operators have stored, for every upstream that has stored settings. */
 export const StoredSettings = Type.Object({
   ...SettingsChange.properties,
-  keys: Type.Array(Type.String(), { description: 'Upstreams with a key that an operator stored; no answer has it' }),
+  keys: Type.Array(Type.String(), {
+    description: 'Upstreams with a key that an operator stored. No answer contains a key',
+  }),
 })
 
 /**

@@ -25,17 +25,17 @@ const Text = (description: string) => Type.String({ maxLength: 100, description 
 export const AuditQuery = Type.Object({
   from: Type.Optional(Moment),
   to: Type.Optional(Moment),
-  actor: Type.Optional(Text('A part of the name of who did it')),
-  action: Type.Optional(Text('upstream.pause, or upstream for everything done to upstreams')),
+  actor: Type.Optional(Text('A part of the name of the operator')),
+  action: Type.Optional(Text('upstream.pause, or upstream for all changes of upstreams')),
   subject: Type.Optional(Text('Slug of the upstream, or id of the account or key')),
   limit: Type.Optional(
     Type.String({
       pattern: '^[1-9]\\d{0,2}$',
-      description: `Records of a page: ${LIMIT_DEFAULT} unless set, ${LIMIT_MAX} at most`,
+      description: `Number of records of a page: ${LIMIT_DEFAULT} by default, ${LIMIT_MAX} at most`,
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ pattern: '^\\d{0,18}$', description: 'Where the previous page ended; the Link header has it' }),
+    Type.String({ pattern: '^\\d{0,18}$', description: 'End of the previous page: the value in its Link header' }),
   ),
 })
 export type AuditQuery = Static<typeof AuditQuery>

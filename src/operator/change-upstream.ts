@@ -46,8 +46,8 @@ export const UpstreamChange = Type.Object(
           minLength: 1,
           maxLength: 512,
           pattern: '^[\\x21-\\x7e]+$',
-          title: 'printable ASCII without blanks',
-          description: 'The key for the upstream; it is never shown',
+          title: 'printable ASCII without spaces',
+          description: 'The key for the upstream. The gateway never shows it',
         }),
       ),
     ),
@@ -108,7 +108,7 @@ export function checkTogether(
   after: NewUpstreamSettings,
 ): void {
   const { credential } = upstream
-  if (change.key && !credential) throw invalid('key', `The upstream ${slug} takes no key.`)
+  if (change.key && !credential) throw invalid('key', `The upstream ${slug} does not use a key.`)
   const hasKey = after.key !== null || configured.key !== undefined
   if (after.enabled === true && credential?.required && !hasKey && credential.accessMode === 'platform_managed') {
     throw invalid('enabled', `The upstream ${slug} needs a key before it can be enabled.`)

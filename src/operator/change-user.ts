@@ -21,12 +21,13 @@ export const UserAnswer = Type.Object({
   disabled: Type.Boolean(),
   approved: Type.Boolean({
     description:
-      'An operator stands for it: live calls need no verified address. It verifies no address: if the gateway sends mail, teams still need a verified address',
+      'Whether an operator has approved the account, so that its live calls need no verified email address. If the gateway sends mail, joining a team still needs a verified address',
   }),
-  emailVerified: Type.Boolean({ description: 'Whether its email address is verified' }),
+  emailVerified: Type.Boolean({ description: 'Whether the email address of the account is verified' }),
   liveCallsNeed: nullable(
     Type.Enum(['verification', 'approval'], {
-      description: 'What live calls wait for under SIGNUP: a verified address, or an approval; null: nothing',
+      description:
+        'Why the gateway refuses live calls under SIGNUP: they need a verified email address, or an approval; null: it accepts them',
     }),
   ),
   createdAt: Type.String({ format: 'date-time' }),
@@ -34,7 +35,7 @@ export const UserAnswer = Type.Object({
 
 export const UsersAnswer = Type.Object({
   users: Type.Array(UserAnswer),
-  more: Type.Boolean({ description: 'More accounts fit than are listed' }),
+  more: Type.Boolean({ description: 'Whether more accounts match than are listed' }),
 })
 
 export const UserChange = Type.Object(

@@ -22,7 +22,7 @@ export function checkProbe({ enabled, isSwitchedOff, pausedMode }: Api): void {
   if (pausedMode === 'hold') {
     throw new GatewayError('API_PAUSED', {
       message:
-        'This API is paused and holds its probes too. Resume it before you probe it, or pause it with mode refuse.',
+        'This API is paused with mode hold, which holds its probes too. Resume it before you probe it, or pause it with mode refuse.',
       hint: 'Resume it first',
       retryAfterMs: PAUSED_RETRY_MS,
     })

@@ -12,54 +12,55 @@ Accounts
   accounts [part of an email] [--unapproved]
                                           find accounts, newest first, or accounts neither approved nor disabled
                                           state: unverified (email), verified, approved or disabled
-  account <id or email>                   what it is and does: calls by API, last failures, keys, connections
+  account <id or email>                   show an account: calls by API, last failures, keys, connections
   account <id or email> [--tier T] [--disable | --enable] [--approve | --disapprove]
-                                          change it; T: developer, pro, business, enterprise
+                                          change an account; T: developer, pro, business, enterprise
                                           approved: its live calls need no verified email
   account <id or email> --reset-link      print a link that sets a new password, once, within 30 minutes
-  new-password <id or email>              give it a new password, shown once, and end its sessions
+  new-password <id or email>              set and print a new password, and end the sessions of the account
   revoke-key <id>                         revoke a key of any account, on every node at once
 
 Calls
-  call <id>                               the outcome of a call, and where its time went, by X-Call-Id or
-                                          X-Request-Id; exit code 1 if the log has none
+  call <id>                               show the outcome and the timing of a call, by X-Call-Id or X-Request-Id;
+                                          exit code 1 if the log does not have the call
 
 Upstreams
-  upstreams                               list them with the settings in force
+  upstreams                               list the upstreams with the settings in force
   upstream <slug> [--tier T] [--enable | --disable] [--caps C] [--key-file F]
-                                          without an option: show it
+                                          show an upstream, or change it with an option
                                           C: concurrency=4,60/3600,10/60 (requests/seconds)
                                           F: file that holds the key; - reads it from standard input
-  reset <slug>                            back to what its file and the environment say; deletes the key stored for it
-  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or let them wait with --hold
-  resume <slug>                           serve its calls again
+  reset <slug>                            reset its settings to its file and the environment, and delete its stored key
+  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or hold them in the queue with --hold
+  resume <slug>                           run its calls again
   probe <slug>                            probe it now, and print the result
-  apply <file> [--check]                  settings of many upstreams from a YAML file, whole or not at all
+  apply <file> [--check]                  apply settings of many upstreams from a YAML file: all changes or none
                                           upstreams: { news: { enabled, tierRequired, caps, paused, key: { env | file } } }
-                                          --check changes nothing: 0 no difference, 2 a difference, 1 a wrong file
-                                          - reads the file from standard input
-  export                                  the same file of what the operators have set; it names APIs with keys, and no key
+                                          --check changes nothing; exit code 0: no difference, 2: a difference,
+                                          1: an invalid file; - reads the file from standard input
+  export                                  print what operators have set as such a file; it names APIs with a stored
+                                          key, but contains no key
 
 Own APIs
-  check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
-                                          catalog entry; needs no running gateway; exit code 1 if it has errors
-                                          F: else <name>.overlay.yaml or .json beside the file
-  check <folder>                          the same of all documents of a folder, and where they clash
+  check <file> [--overlay F]              check an OpenAPI document: print its errors, the parts that are left out and
+                                          its catalog entry; needs no running gateway; exit code 1 if it has errors
+                                          F: by default <name>.overlay.yaml or .json beside the file
+  check <folder>                          check all documents of a folder, and names that two of them use
 
 Users
   notice [text] [--until T] [--end]       show a text on the pages of the portal until T, end it, or print it
                                           T: a time such as 2026-12-01T06:00:00Z, at most 90 days ahead
 
 Fleet
-  status                                  what needs you, and nothing else; exit code 1 while callers fail
-  overview                                health, queues, caps left and failures of each API
-  queue <slug>                            its calls in the order in which they run, and probes
-  top                                     the accounts with the most live calls in the last hour
-  audit [--limit N]                       the latest changes
+  status                                  print only the problems that need attention; exit code 1 while callers get errors
+  overview                                print health, queues, caps left and failures of each API
+  queue <slug>                            print its calls in the order in which they run, and its probes
+  top                                     print the accounts with the most live calls in the last hour
+  audit [--limit N]                       print the latest changes
 
 Options
   --json                                  print the answer as JSON
-  --url http://host:port                  operator address (else OPS_HOST and OPS_PORT, or where
+  --url http://host:port                  address of the operator API (default: OPS_HOST and OPS_PORT, or where
                                           npm start with the same data folder listens)
 
 The token is OPERATOR_TOKEN, or the token that npm start keeps in the data folder.
@@ -91,7 +92,7 @@ const OPTIONS = {
 
 export type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
-interface Taken {
+interface CommandSyntax {
   /** Whether the command needs an account or an upstream. */
   subject: boolean
   options: (keyof Values)[]
@@ -106,7 +107,7 @@ const ALIASES = new Map([
 /** Options of every command. */
 const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 
-const TAKEN = {
+const COMMAND_SYNTAX = {
   accounts: { subject: true, options: ['unapproved'] },
   account: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
   'new-password': { subject: true, options: [] },
@@ -127,9 +128,9 @@ const TAKEN = {
   top: { subject: false, options: [] },
   notice: { subject: true, options: ['until', 'end'] },
   audit: { subject: false, options: ['limit'] },
-} satisfies Record<string, Taken>
+} satisfies Record<string, CommandSyntax>
 
-export type CommandName = keyof typeof TAKEN
+export type CommandName = keyof typeof COMMAND_SYNTAX
 
 export interface CommandLine {
   command: CommandName
@@ -149,23 +150,25 @@ export function readCommandLine(args: string[]): CommandLine | undefined {
   if (values.help || given === undefined || given === 'help') return undefined
   const command = ALIASES.get(given) ?? given
   if (!isCommand(command)) {
-    const meant = nearestName(command, Object.keys(TAKEN))
+    const meant = nearestName(command, Object.keys(COMMAND_SYNTAX))
     const words = meant === undefined ? '--help lists them.' : `did you mean ${meant}? --help lists all commands.`
     throw new UsageError(`There is no command ${command}; ${words}`)
   }
-  const { subject, options }: Taken = TAKEN[command]
+  const { subject, options }: CommandSyntax = COMMAND_SYNTAX[command]
   const surplus = others.slice(subject ? 1 : 0)
   if (surplus.length > 0) {
-    const taken = subject ? 'one argument' : 'no argument'
-    throw new UsageError(`Nothing was done: ${command} takes ${taken}, not "${surplus.join(' ')}"; --help shows how.`)
+    const accepted = subject ? 'one argument' : 'no argument'
+    throw new UsageError(
+      `Nothing was done: ${command} accepts ${accepted}, not "${surplus.join(' ')}"; --help shows the usage.`,
+    )
   }
   for (const name of Object.keys(values) as (keyof Values)[]) {
     if (COMMON.includes(name) || options.includes(name)) continue
-    throw new UsageError(`Nothing was done: ${command} takes no option --${name}; --help shows how.`)
+    throw new UsageError(`Nothing was done: ${command} has no option --${name}; --help shows the usage.`)
   }
   return { command, subject: others[0], values }
 }
 
 function isCommand(name: string): name is CommandName {
-  return Object.hasOwn(TAKEN, name)
+  return Object.hasOwn(COMMAND_SYNTAX, name)
 }

@@ -133,7 +133,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
   'revoke-key': async ({ client, subject }) => {
     const id = required(subject, 'the id of a key')
     const answer = await request(client, `DELETE /v1/operator/keys/${encodeURIComponent(id)}`)
-    return { answer, text: `The key ${id} is revoked: it is refused from now on.` }
+    return { answer, text: `The key ${id} is revoked: every node refuses it from now on.` }
   },
   call: async ({ client, subject }) => {
     const id = required(subject, 'the id of a call or of a request')
@@ -149,7 +149,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     if (Object.keys(change).length > 0) return await patchUpstream(client, subject, change)
     const slug = required(subject, 'a slug')
     const upstream = (await listUpstreams(client)).find((candidate) => candidate.slug === slug)
-    if (!upstream) throw new UsageError(`There is no API ${slug}; the command upstreams lists them.`)
+    if (!upstream) throw new UsageError(`The catalog has no API ${slug}; the command upstreams lists all APIs.`)
     return { answer: { upstream }, text: upstreamsText([upstream]) }
   },
   reset: async ({ client, subject }) =>
@@ -202,7 +202,7 @@ async function changeNotice(client: OperatorClient, text: string | undefined, va
   if (values.end) return await request(client, `DELETE ${path}`)
   if (text === undefined) return await request(client, `GET ${path}`)
   const time = new Date(required(values.until, '--until'))
-  if (Number.isNaN(time.getTime())) throw new UsageError('--until: a time such as 2026-12-01T06:00:00Z.')
+  if (Number.isNaN(time.getTime())) throw new UsageError('--until must be a time such as 2026-12-01T06:00:00Z.')
   return await request(client, `PUT ${path}`, { text, until: time.toISOString() })
 }
 
@@ -238,7 +238,8 @@ async function resetPassword(client: OperatorClient, subject: string): Promise<R
 }
 
 async function makeResetLink(client: OperatorClient, subject: string, values: Values): Promise<Result> {
-  if (Object.keys(userChange(values)).length > 0) throw new UsageError('Nothing was done: --reset-link stands alone.')
+  if (Object.keys(userChange(values)).length > 0)
+    throw new UsageError('Nothing was done: --reset-link cannot be used together with other options of account.')
   const { id, email } = await findUser(client, subject)
   const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/reset-link`)
   const text = `${email} sets a new password here, once, within 30 minutes:\n${Object(answer).link}`
@@ -271,12 +272,12 @@ function tierOf({ tier }: Values, member: string): object {
 }
 
 function onOff({ enable, disable }: Values): boolean | undefined {
-  if (enable && disable) throw new UsageError('--enable and --disable exclude each other.')
+  if (enable && disable) throw new UsageError('--enable and --disable cannot be used together.')
   return enable ? true : disable ? false : undefined
 }
 
 function required(value: string | undefined, what: string): string {
-  if (value === undefined) throw new UsageError(`This command needs ${what}; --help shows how.`)
+  if (value === undefined) throw new UsageError(`This command needs ${what}; --help shows the usage.`)
   return value
 }
 

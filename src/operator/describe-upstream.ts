@@ -15,16 +15,18 @@ export const UpstreamAnswer = Type.Object({
   slug: Type.String(),
   displayName: Type.String(),
   baseUrl: Type.String(),
-  enabled: Type.Boolean({ description: 'Whether calls without a key of the caller can be made' }),
-  needsCallerKey: Type.Boolean({ description: 'Whether calls with a key of the caller alone can be made' }),
-  switchedOff: Type.Boolean({ description: 'An operator switched it off: nobody can call it' }),
+  enabled: Type.Boolean({ description: 'Whether callers can call the API without a key of their own' }),
+  needsCallerKey: Type.Boolean({ description: 'Whether only callers with a key of their own can call the API' }),
+  switchedOff: Type.Boolean({ description: 'Whether an operator has disabled the API, so that nobody can call it' }),
   tierRequired: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
   accessMode: nullable(Type.Enum(['platform_managed', 'byok_available', 'byok_required'])),
   hasKey: Type.Boolean(),
-  keyUnreadable: Type.Boolean({ description: 'A key is stored, and ENCRYPTION_KEY has no secret that opens it' }),
+  keyUnreadable: Type.Boolean({ description: 'Whether a key is stored that no secret of ENCRYPTION_KEY opens' }),
   caps: CapsAnswer,
   paused: nullable(
-    Type.Enum(['hold', 'refuse'], { description: 'Its queue is paused: calls wait, or are refused; null: it runs' }),
+    Type.Enum(['hold', 'refuse'], {
+      description: 'Whether calls of the API wait (hold) or are refused (refuse); null: the API is not paused',
+    }),
   ),
 })
 

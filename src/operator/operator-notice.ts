@@ -18,7 +18,7 @@ export const OperatorNotice = Type.Object(
       pattern: '^[^\\u0000-\\u001f\\u007f]+$',
       description: 'Plain text in one line',
     }),
-    until: Type.String({ format: 'date-time', description: 'When the pages no longer show it' }),
+    until: Type.String({ format: 'date-time', description: 'End of the notice: the pages show it until then' }),
   },
   { title: 'OperatorNotice' },
 )
@@ -48,7 +48,9 @@ export async function changeNotice(
   const endsAt = notice && Date.parse(notice.until)
   const leftMs = endsAt === undefined ? 0 : endsAt - Date.now()
   if (endsAt !== undefined && !(leftMs > 0 && leftMs <= STANDS_MS_MAX)) {
-    throw new GatewayError('VALIDATION_ERROR', { message: 'The end of a notice is in the future, within 90 days.' })
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: 'The end of a notice must be in the future, at most 90 days ahead.',
+    })
   }
   const before = await readNotice(redis)
   const written = { actor, subject: 'portal', before: { notice: before ?? null }, after: { notice: notice ?? null } }

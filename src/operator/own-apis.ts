@@ -110,7 +110,10 @@ export class OwnApis {
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       catalog.refused = error.message.split('\n').slice(1)
-      log.error({ errors: catalog.refused }, 'refused the changed documents of UPSTREAMS_DIR; the APIs stay as before')
+      log.error(
+        { errors: catalog.refused },
+        'refused the changed documents of UPSTREAMS_DIR; the own APIs stay as they were',
+      )
       return undefined
     }
   }
@@ -130,7 +133,7 @@ export class OwnApis {
     const added = slugs(apis.filter(({ slug }) => !before.has(slug)))
     const changed = slugs(apis.filter((api) => before.has(api.slug) && before.get(api.slug) !== api))
     const left = [...before.keys()].filter((slug) => !catalog.has(slug))
-    log.info({ added, changed, left }, 'own APIs follow UPSTREAMS_DIR')
+    log.info({ added, changed, left }, 'own APIs were updated from UPSTREAMS_DIR')
     for (const listener of this.#listeners) listener()
   }
 }

@@ -30,7 +30,7 @@ export async function request(
   })
   const answer = Object(await response.json().catch(() => ({})))
   if (response.status === 401) {
-    throw new UsageError(`The operator API at ${url} does not take the token of ${tokenFrom}: 401 ${answer.code}.`)
+    throw new UsageError(`The operator API at ${url} refuses the token of ${tokenFrom}: 401 ${answer.code}.`)
   }
   if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
   return answer

@@ -9,7 +9,7 @@ import { noSuchUser, UserAnswer } from './change-user.ts'
 export const ResetLink = Type.Object({
   user: UserAnswer,
   link: Type.String({
-    description: `Address at which the account sets a new password, once, within ${RESET_LINK_MINUTES} minutes. Shown once`,
+    description: `Address at which the account sets a new password, once, within ${RESET_LINK_MINUTES} minutes. Shown only once`,
   }),
 })
 

@@ -10,7 +10,7 @@ import { noSuchUser, UserAnswer } from './change-user.ts'
 
 export const ResetPassword = Type.Object({
   user: UserAnswer,
-  password: Type.String({ description: 'Shown once: nobody can read it again' }),
+  password: Type.String({ description: 'Shown only once: nobody can read it again' }),
 })
 
 /** Bytes of the new password: 144 bits, written as 24 characters that never need quoting. */

@@ -17,7 +17,7 @@ export async function revokeKey(db: Db, id: string, actor: string): Promise<stri
     const accountId = key && (await revokeApiKey(transaction, id))
     if (!key || accountId === undefined) {
       throw new GatewayError('KEY_NOT_FOUND', {
-        message: 'No account has a key with this id that is not revoked.',
+        message: 'No account has an active key with this id.',
         hint: 'Find its id with GET /v1/operator/users/{id}',
       })
     }

@@ -81,7 +81,10 @@ async function withKeys(
     const { key: _key, ...others } = settings
     upstreams[slug] = others
     if (!referenceCheck.Check(reference)) {
-      findings.error(path, 'A key is named, never written: key: { env: NAME } or key: { file: PATH }.')
+      findings.error(
+        path,
+        'The file must not contain a key itself. Write where the key is: key: { env: NAME } or key: { file: PATH }.',
+      )
       continue
     }
     const { env, file } = Object(reference) as { env?: string; file?: string }

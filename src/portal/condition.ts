@@ -68,7 +68,7 @@ export function conditionOf(api: Api, health: HealthView): Condition {
  */
 function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'reason' | 'effect'> | undefined {
   const { limitedUntil } = health
-  if (limitedUntil === undefined || standingWord(health) !== 'Limited') return undefined
+  if (limitedUntil === undefined || sourceStateWord(health) !== 'Limited') return undefined
   const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
   return {
     word: 'Limited',
@@ -80,7 +80,7 @@ function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'rea
 /**
  * The state of a source in one word: its health, or `Limited` while the source limits the gateway.
  */
-export function standingWord(health: HealthView): ConditionWord {
+export function sourceStateWord(health: HealthView): ConditionWord {
   const word = healthWord(health)
   return health.limitedUntil !== undefined && word !== 'Down' ? 'Limited' : word
 }

@@ -35,7 +35,9 @@ const LATE_MS = 5_000
 const Pending = Type.Object({
   status: Type.Literal('pending', { description: 'Always pending: the call waits or runs' }),
   id: Type.String({ description: 'Id of the call' }),
-  position: Type.Optional(Type.Integer({ description: 'Calls before this one at the upstream' })),
+  position: Type.Optional(
+    Type.Integer({ description: 'Calls that the gateway sends to the upstream before this call' }),
+  ),
   etaMs: Type.Optional(
     Type.Integer({
       description:

@@ -259,8 +259,14 @@ describe('the settings of a process', () => {
     )
     const chosen = loadStartConfig({ PORT: '0', WEB_NODES: '2' })
     assert.deepEqual([chosen.webPorts, new Set(chosen.metricsPorts)], [[0, 0], new Set([0])])
-    assert.throws(() => loadStartConfig({ PORT: '65530', WEB_NODES: '2' }), /^Error: PORT must be at most 65525: /)
-    assert.throws(() => loadStartConfig({ METRICS_PORT: '65533' }), /^Error: METRICS_PORT must be at most 65532: /)
+    assert.throws(
+      () => loadStartConfig({ PORT: '65530', WEB_NODES: '2' }),
+      /^Error: PORT must be at most 65525, because 2 processes /,
+    )
+    assert.throws(
+      () => loadStartConfig({ METRICS_PORT: '65533' }),
+      /^Error: METRICS_PORT must be at most 65532, because 4 processes /,
+    )
     assert.equal(settings.databaseUrl, undefined)
     assert.equal(settings.redisUrl, undefined)
     assert.deepEqual(settings.secrets, { JWT_SECRET: 'given' })
@@ -469,8 +475,8 @@ describe('a secret in a file', () => {
 
 it('a refused limit of a plan says whether its plan, its name or its number is wrong', () => {
   const limits = (text: string) => () => load({ PLAN_LIMITS: text })
-  assert.throws(limits('{"Gold":{}}'), /names Gold, and there is no such plan; there are Free, Pro, /)
-  assert.throws(limits('{"Free":{"perHour":1}}'), /Free has no limit perHour; it has perMinute, /)
+  assert.throws(limits('{"Gold":{}}'), /names the plan Gold, which does not exist; the plans are Free, Pro, /)
+  assert.throws(limits('{"Free":{"perHour":1}}'), /Free has no limit perHour; its limits are perMinute, /)
   assert.throws(limits('{"Free":{"perMinute":0}}'), /Free\.perMinute must be a whole number, 1 or more/)
 })
 

@@ -98,7 +98,7 @@ describe('the audit log', () => {
     assert.doesNotMatch(page, /subject-2</)
     const [, older = ''] = /href="([^"]+)" rel="next"/.exec(page) ?? []
     assert.match((await get(older.replaceAll('&#38;', '&'))).body, /subject-2/)
-    assert.match((await get('/audit?actor=nobody')).body, /No change fits\./)
+    assert.match((await get('/audit?actor=nobody')).body, /No change matches\./)
     const script = '<script>alert(1)</script>'
     await insertAuditRecord(console_.context.db, {
       actor: script,
@@ -139,7 +139,7 @@ describe('the audit log', () => {
     ])
     assert.equal((await get('/accounts?q=%00')).statusCode, 400)
     assert.equal((await get('/accounts?cursor=x')).statusCode, 400)
-    assert.match((await get('/accounts?q=%3Cb%3E')).body, /No account fits\./)
+    assert.match((await get('/accounts?q=%3Cb%3E')).body, /No account matches\./)
   })
 
   it('a form that changes an account changes what it names alone, and is in the audit log as a change of the command line', async () => {

@@ -165,19 +165,23 @@ describe('the guard of the console', () => {
 
   it('the guard of the console says which token is wanted, and not how a caller logs in', async () => {
     const wanted =
-      'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here.'
+      'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions are not accepted here.'
     for (const [headers, code, message] of [
       [{}, 'AUTH_REQUIRED', 'The operator token is required.'],
       [{ 'x-api-key': token }, 'AUTH_REQUIRED', 'The operator token is required.'],
       [{ authorization: 'Bearer wrong' }, 'INVALID_TOKEN', 'The operator token is not valid.'],
-      [{ authorization: token }, 'INVALID_TOKEN', 'The Authorization header must be the word Bearer and one token.'],
+      [
+        { authorization: token },
+        'INVALID_TOKEN',
+        'The Authorization header must be the word Bearer, a space, and a token.',
+      ],
     ] as const) {
       const body = Object(await (await ask('GET', '/v1/operator/overview', headers)).json())
       assert.deepEqual([body.code, body.message, body.hint], [code, message, wanted])
     }
     const form = { method: 'POST', body: new URLSearchParams({ token: 'wrong' }), headers: { origin: url } }
     const page = await (await fetch(`${url}/login`, form)).text()
-    assert.match(page, /That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints\./)
+    assert.match(page, /Wrong token\. The operator token is the value of OPERATOR_TOKEN, which npm start prints\./)
   })
 
   it('the guard of the console answers whatever fails with a page for a person who has the token, and with the code for a program', async () => {

@@ -138,7 +138,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     const url = '/accounts/6a5f2c9e-0000-4000-8000-000000000000'
     const page = await ask({ method: 'POST', url, headers: form, payload: 'disabled=true' })
     assert.equal(page.statusCode, 403)
-    assert.match(page.body, /<p>Members of OIDC_VIEWER_GROUPS read the console and change nothing\.<\/p>/)
+    assert.match(page.body, /<p>Members of OIDC_VIEWER_GROUPS may read the console, but may not change anything\.<\/p>/)
   })
 
   it('a sign-in to the console by an OIDC provider is refused to a person in no group that counts', async () => {
@@ -146,7 +146,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
       issuer.person = { ...ADA, groups }
       const { answer } = await signIn()
       assert.equal(answer.statusCode, 403)
-      assert.match(answer.body, /in no group/)
+      assert.match(answer.body, /not in a group/)
       assert.doesNotMatch(cookiesOf(answer), /agw_console=/)
     }
     // Some providers send a single group as a text.

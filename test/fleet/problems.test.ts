@@ -111,7 +111,7 @@ const brief = (facts: Facts) => findProblems(facts).map(({ rank, label, slug }) 
 describe('what an operator reads', () => {
   it('what an operator reads is nothing only when all is known and well', () => {
     assert.deepEqual(findProblems(well), [])
-    assert.match(page(well).attention ?? '', /Nothing needs you\.</)
+    assert.match(page(well).attention ?? '', /Nothing needs attention\.</)
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
@@ -129,7 +129,7 @@ describe('what an operator reads', () => {
     })
     const [now, ...others] = findProblems(facts(NOW - 1_000))
     assert.deepEqual([others, now?.rank, now?.label, now?.runbook, now?.endedAt], [[], 1, 'Call log', 'call-log', null])
-    assert.match(now?.text ?? '', /^1\D?200 ended calls have no row in the log of calls: Postgres does not take/)
+    assert.match(now?.text ?? '', /^1\D?200 ended calls have no row in the log of calls: Postgres does not accept/)
     const over = findProblems(facts(NOW - 61_000))
     assert.deepEqual(
       over.map(({ rank, endedAt }) => [rank, endedAt]),
@@ -156,7 +156,7 @@ describe('what an operator reads', () => {
     const [problem] = findProblems(degraded)
     assert.match(problem?.text ?? '', /is degraded: its answers are not in the expected form; 10 of 20 calls/)
     assert.match(problem?.callers ?? '', /^Some callers get 502/)
-    assert.match(problem?.todo ?? '', /^Compare an answer of the source with the recorded one/)
+    assert.match(problem?.todo ?? '', /^Compare an answer of the source with the recorded answer/)
     // A minute ago, and the source has answered as expected since.
     const recent = calls({ OK: 10, UPSTREAM_INVALID_RESPONSE: 10 }, 60_000)
     const past = row('currency', { recent, health: { ...healthy, status: 'Degraded' } })
@@ -246,7 +246,7 @@ describe('what an operator reads', () => {
     assert.deepEqual(brief(slow), [[0, 'Overloaded', 'a']])
     assert.match(
       page(slow).headline ?? '',
-      /31 of 50 calls .* were refused \(62 %\): the source answers slowly \(6 s\) and 4 connections take no more calls/,
+      /31 of 50 calls .* were refused \(62 %\): the source answers slowly \(6 s\) and 4 connections cannot carry more calls/,
     )
     const quick = { ...well, upstreams: [row('a', { cap, recent: { ...calls(codes), upstreamP95: 60 } })] }
     assert.deepEqual(brief(quick), [[0, 'Cap used up', 'a']])
@@ -284,7 +284,7 @@ describe('what an operator reads', () => {
       assert.equal(findProblems(over(20_000, { [code]: 48 }))[0]?.rank, 0, `${code} twenty seconds ago`)
     }
     const shown = page(over(120_000, { OVERLOADED: 48 })).attention ?? ''
-    assert.match(shown, /Nothing needs you\..*class="attention past">.*class="over".*Overloaded, over/s)
+    assert.match(shown, /Nothing needs attention\..*class="attention past">.*class="over".*Overloaded, over/s)
     // Nobody has called since, so the outcome of the last calls is the best that is known.
     const silent = (codes: Record<string, number>, lastOkAt: number) => ({
       ...well,
@@ -331,7 +331,7 @@ describe('what an operator reads', () => {
     }
     assert.deepEqual(brief(facts), [[0, 'Redis', null]])
     const shown = page(facts)
-    assert.doesNotMatch(shown.attention ?? '', /Nothing needs you/)
+    assert.doesNotMatch(shown.attention ?? '', /Nothing needs attention/)
     const cells = ['state', 'calls', 'failed', 'p95', 'cap', 'waiting', 'active']
       .map((cell) => shown[`weather ${cell}`] ?? '')
       .join()
@@ -411,7 +411,7 @@ describe('what an operator reads', () => {
     const todo = (takesKey: boolean) =>
       findProblems({ ...well, upstreams: [row('news', { recent: denied, takesKey })] })[0]?.todo ?? ''
     assert.match(todo(true), /renew its key with `operator upstream <slug> --key-file F`/)
-    assert.match(todo(false), /takes no key: .*User-Agent/)
+    assert.match(todo(false), /needs no key: .*User-Agent/)
   })
 
   it('what an operator reads does not depend on how often accounts over their limits are refused meanwhile', () => {
@@ -432,7 +432,7 @@ describe('what an operator reads', () => {
     }))
     const [problem] = findProblems({ ...well, processes })
     assert.match(problem?.text ?? '', /^stock differs: web 1 0abc, worker 1 1abc, probe 1 2abc$/)
-    assert.match(problem?.callers ?? '', /waits for a worker with the document .* 503 API_NOT_ENABLED\.$/)
+    assert.match(problem?.callers ?? '', /waits for a worker that has the same document .* 503 API_NOT_ENABLED\.$/)
   })
 
   it('what an operator reads names every code with which calls fail', () => {
@@ -579,7 +579,7 @@ describe('what an operator reads', () => {
     assert.match(page(unready).headline ?? '', /older than this version/)
     const keyless = (enabled: boolean) => ({ ...well, upstreams: [row('news', { enabled, isKeyUnreadable: true })] })
     assert.deepEqual(brief(keyless(true)), [[1, 'Key unreadable', 'news']])
-    assert.match(findProblems(keyless(true))[0]?.callers ?? '', /without it/)
+    assert.match(findProblems(keyless(true))[0]?.callers ?? '', /without the key/)
     assert.match(findProblems(keyless(false))[0]?.callers ?? '', /API_NOT_ENABLED/)
     const failing = { ...well, usageFailingSince: NOW - 60_000 }
     assert.deepEqual(brief(failing), [[1, 'Usage', null]])
@@ -595,7 +595,7 @@ describe('what an operator reads', () => {
     assert.equal(sealed(1).text, 'has an earlier value, which 1 stored secret still needs')
     assert.equal(sealed(7).text, 'has an earlier value, which 7 stored secrets still need')
     assert.match(sealed(10_000).text, /at least 10000 stored secrets/)
-    assert.match(sealed(0).todo, /take them out; if the last value is the next, put it first/)
+    assert.match(sealed(0).todo, /remove them. If the last value is your next secret, move it to the front/)
   })
 
   it('what an operator reads is which kind of process is missing, first those without which calls fail', () => {

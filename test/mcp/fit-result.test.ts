@@ -15,7 +15,7 @@ describe('data that are too long for a model', () => {
     assert.deepEqual(shown, comments.slice(0, shown.length))
     assert.ok(shown.length > 25, String(shown.length))
     assert.deepEqual([truncated?.path, truncated?.of, truncated?.shown], ['comments', 500, shown.length])
-    assert.equal(truncated?.hint, 'Ask for fewer fields, such as comments[].id, comments[].email.')
+    assert.equal(truncated?.hint, 'Request fewer fields, such as comments[].id, comments[].email.')
   })
 
   it('data that are too long without a list have their longest text cut', () => {
@@ -31,7 +31,7 @@ describe('data that are too long for a model', () => {
     const { data, truncated } = fitData({ list: [{ text: 'x'.repeat(9_000), inner: [1, 2] }, { text: 'y' }] }, 4_000)
     assert.ok(lengthOf({ data, truncated }) <= 4_000)
     assert.equal((data.list as unknown[]).length, 1)
-    assert.match(truncated?.hint ?? '', /Shortened as well: list\.$|Shortened as well: .*list/)
+    assert.match(truncated?.hint ?? '', /Also shortened: list\.$|Also shortened: .*list/)
   })
 
   it('data that fit are the same data', () => {

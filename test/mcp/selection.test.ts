@@ -57,7 +57,7 @@ describe('a selection', () => {
     for (const [given, meant] of Object.entries(nearest)) {
       assert.equal(
         unknownField({ fields: [given] }, Data),
-        `Argument fields names ${given.includes('[0]') ? 'a path' : given}, which is not known; did you mean ${meant}?`,
+        `Argument fields names ${given.includes('[0]') ? 'a path' : given}, which the data does not have; did you mean ${meant}?`,
       )
     }
     for (const given of ['nothing', '', '.', '__proto__', 'constructor', 'toString.name', 'a.'.repeat(50)]) {

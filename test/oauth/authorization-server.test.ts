@@ -161,7 +161,7 @@ describe('the authorization server', () => {
 
   it('the authorization server says on its page what a user can do about an application that it does not know', async () => {
     const page = await (await ask('never-registered')).text()
-    assert.match(page, /take this gateway out of the application and add it again/)
+    assert.match(page, /remove this gateway from the application and add it again/)
   })
 
   const register = async (redirects: unknown, more: object = {}) => {

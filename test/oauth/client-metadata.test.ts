@@ -64,7 +64,7 @@ describe('an address that an application registers for its codes', () => {
       for (const name of ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'])
         assert.throws(
           () => adaptMetadata({ [name]: given } as unknown as ClientMetadata),
-          { error: 'invalid_client_metadata', error_description: `${name} must be an address of the web` },
+          { error: 'invalid_client_metadata', error_description: `${name} must be an http: or https: address` },
           `${name} ${JSON.stringify(given)}`,
         )
   })
@@ -112,7 +112,7 @@ describe('an address that an application registers for its codes', () => {
       'http://localhost.evil.example/',
       'http://[::ffff:127.0.0.1]/',
     ])
-      assert.equal(refusalOf(address), 'redirect_uris must be https, or of this machine')
+      assert.equal(refusalOf(address), 'redirect_uris must be https: addresses, or addresses of this machine')
     for (const address of ['nonsense', '', 7, null, '//evil.example/cb'])
       assert.equal(refusalOf(address), 'redirect_uris must be absolute addresses')
   })
@@ -151,7 +151,7 @@ describe('what an application registers', () => {
     for (const name of ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri']) {
       for (const address of ['javascript:alert(1)', 'search-ms:query=x', 'nonsense', 7, 'mailto:a@evil.example'])
         assert.throws(() => adapted({ [name]: address }), {
-          error_description: `${name} must be an address of the web`,
+          error_description: `${name} must be an http: or https: address`,
         })
     }
   })

@@ -56,12 +56,21 @@ it('an account as text says what it may do: an approval lets its live calls go a
   }
   const words = (change: Partial<Parameters<typeof userText>[0]>) =>
     userText({ ...user, liveCallsNeed: null, ...change }).replaceAll('\n', ' ')
-  assert.match(words({ liveCallsNeed: 'approval' }), /refused until it is approved \(--approve\)\.$/)
-  assert.match(words({ liveCallsNeed: 'verification' }), /refused until its address is verified, or it is approved/)
-  assert.match(words({ approved: true }), /live calls are answered\. That does not verify its address: .* to a team/)
-  assert.match(words({ approved: true, emailVerified: true }), /live calls are answered\.$/)
-  assert.match(words({}), /live calls are answered\.$/)
-  assert.match(words({ disabled: true, liveCallsNeed: 'approval' }), /cannot log in, and its calls are refused\.$/)
+  assert.match(words({ liveCallsNeed: 'approval' }), /until an operator approves the account \(--approve\)\.$/)
+  assert.match(
+    words({ liveCallsNeed: 'verification' }),
+    /until its email address is verified, or an operator approves the account/,
+  )
+  assert.match(
+    words({ approved: true }),
+    /answers its live calls\. The approval does not verify its email address: .* to a team/,
+  )
+  assert.match(words({ approved: true, emailVerified: true }), /answers its live calls\.$/)
+  assert.match(words({}), /answers its live calls\.$/)
+  assert.match(
+    words({ disabled: true, liveCallsNeed: 'approval' }),
+    /cannot log in, and the gateway refuses its calls\.$/,
+  )
 })
 
 it('accounts as text show address and id whole, because commands take them, and whether there are more', () => {
@@ -82,7 +91,7 @@ it('accounts as text show address and id whole, because commands take them, and 
   assert.doesNotMatch(text, /more/)
   assert.match(
     usersText({ users: [user, user], more: true }),
-    /\n2 shown, and there are more\. Give a part of the address\.$/,
+    /\n2 shown, and there are more\. Give a part of the email address to narrow the list\.$/,
   )
 })
 

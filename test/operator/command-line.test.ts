@@ -13,13 +13,13 @@ test('a command of the operator refuses arguments that it would not use', () => 
   for (const [args, words] of [
     [
       'account a@example.com b@example.com --disable',
-      /: Nothing was done: account takes one argument, not "b@example\.com";/,
+      /: Nothing was done: account accepts one argument, not "b@example\.com";/,
     ],
-    ['pause weather back in an hour', /pause takes one argument, not "back in an hour";/],
+    ['pause weather back in an hour', /pause accepts one argument, not "back in an hour";/],
     ['resume weather extra', /not "extra"/],
-    ['status weather', /: Nothing was done: status takes no argument, not "weather";/],
-    ['pause weather --tier pro', /: Nothing was done: pause takes no option --tier;/],
-    ['upstream weather --hold', /upstream takes no option --hold/],
+    ['status weather', /: Nothing was done: status accepts no argument, not "weather";/],
+    ['pause weather --tier pro', /: Nothing was done: pause has no option --tier;/],
+    ['upstream weather --hold', /upstream has no option --hold/],
     ['constructor', /: There is no command constructor/],
   ] as const) {
     assert.throws(() => readCommandLine(args.split(' ')), words)

@@ -95,9 +95,9 @@ describe('a file of settings', () => {
       ],
       [`a: &a { enabled: true }\n${weather('{ <<: *a }')}`, /has no merge key/],
       ['upstreams: { constructor: { enabled: true } }', /constructor, which a document must not use/],
-      [weather('{ key: written-here }'), /\/key: A key is named, never written/],
+      [weather('{ key: written-here }'), /\/key: The file must not contain a key itself/],
       [weather('{ key: { env: NOT_THERE } }'), /There is no key in NOT_THERE/],
-      [weather('{ key: { env: a b } }'), /A key is named, never written/],
+      [weather('{ key: { env: a b } }'), /The file must not contain a key itself/],
       [weather(`{ key: { file: ${join(folder, 'none')} } }`), /The file \/.*none cannot be read/],
       [weather(`{ key: { file: ${join(folder, 'empty')} } }`), /There is no key in \/.*empty/],
     ]

@@ -559,7 +559,10 @@ describe('an asynchronous call', () => {
         )
         await assert.rejects(call)
       })
-      assert.match(messages[0] ?? '', /^The call has place 1 in the queue; its turn is expected in about \d s\.$/)
+      assert.match(
+        messages[0] ?? '',
+        /^The call has place 1 in the queue; the gateway expects to run it in about \d s\.$/,
+      )
       await until(async () => (await inFlight()) === 0)
       const next = (await startIds(FACT, 1))[0] ?? ''
       assert.equal((await finished(next)).status, 200)

@@ -109,7 +109,7 @@ describe('the console in a browser', { skip }, () => {
     await page.keyboard.type('this is not the token')
     await page.keyboard.press('Enter')
     await page.getByRole('alert').waitFor()
-    assert.match((await page.getByRole('alert').textContent()) ?? '', /not the operator token/)
+    assert.match((await page.getByRole('alert').textContent()) ?? '', /Wrong token/)
     await page.getByLabel('Operator token').focus()
     await page.keyboard.type(gateway.environment.OPERATOR_TOKEN ?? '')
     await page.keyboard.press('Enter')
@@ -166,7 +166,7 @@ describe('the console in a browser', { skip }, () => {
     const headline = cutOff.locator('[data-place="headline"]')
     assert.match(
       (await headline.textContent()) ?? '',
-      /^The console has sent nothing since .*: what is below may be untrue\.$/,
+      /^The console has sent no update since .*: the figures below may be out of date\.$/,
     )
     network.heal()
     await isLive(cutOff)

@@ -6,7 +6,7 @@ import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcont
 import { loadCatalog, loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
-import { standingOf } from '../../src/mcp/describe-api.ts'
+import { apiStateOf } from '../../src/mcp/describe-api.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
@@ -124,7 +124,7 @@ describe('the MCP servers', () => {
       allowedApis: null,
       providerKeys: new Map(),
     } as const
-    const { status, meanwhile } = standingOf(api, observer)
+    const { status, meanwhile } = apiStateOf(api, observer)
     assert.equal(status, 'Down')
     assert.match(meanwhile ?? '', /^Live calls go through, but many of them fail/)
   })
@@ -466,7 +466,7 @@ describe('the MCP servers', () => {
       const headers = { ...accept, 'mcp-protocol-version': revision }
       const { status, body } = await send(gateway, '/mcp', { key: account.test, headers, body: ping })
       assert.deepEqual([status, body.id, body.error.code], [400, 7, -32_022], revision)
-      assert.match(body.error.message, new RegExp(`^The header MCP-Protocol-Version names ${revision}, `))
+      assert.match(body.error.message, new RegExp(`^The header MCP-Protocol-Version names the revision ${revision}, `))
       assert.deepEqual(body.error.data.supported.slice(0, 2), [MODERN, '2025-11-25'])
     }
     for (const method of ['nothing/here', 'subscriptions/listen']) {
@@ -516,8 +516,8 @@ describe('the MCP servers', () => {
     for (const [version, body, message] of [
       ['2025-03-26', [], /must have a message/],
       ['2025-03-26', Array.from({ length: 9 }, () => ping), /at most 8 messages/],
-      ['2025-06-18', [ping], /^A request takes one message: /],
-      [MODERN, [ping, ping], /^A request takes one message: /],
+      ['2025-06-18', [ping], /^A request must have one message, /],
+      [MODERN, [ping, ping], /^A request must have one message, /],
     ] as const) {
       const headers = { ...accept, 'mcp-protocol-version': version }
       const answer = await send(gateway, '/mcp', { key: account.test, headers, body })
@@ -681,7 +681,7 @@ describe('the MCP servers', () => {
       const { data, truncated } = one.structuredContent
       assert.ok(JSON.stringify(one.structuredContent).length <= 40_000)
       assert.deepEqual([truncated.path, truncated.of, truncated.shown], ['comments', 500, data.comments.length])
-      assert.match(truncated.hint, /^Ask for fewer fields, such as comments\[\]\.id, /)
+      assert.match(truncated.hint, /^Request fewer fields, such as comments\[\]\.id, /)
       const whole: Result = await send(gateway, '/v1/call/mock-data/comments', { key: account.live })
       assert.equal(whole.body.data.comments.length, 500)
       assert.deepEqual(data.comments, whole.body.data.comments.slice(0, truncated.shown))

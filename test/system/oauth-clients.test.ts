@@ -484,7 +484,7 @@ describe('a client that signs in', () => {
       }
       const page = await fetch(authorizeUrl(url, { clientId: before, redirectUri: 'http://127.0.0.1:9/callback' }))
       assert.equal(page.status, 400)
-      assert.match(await page.text(), /take this gateway out of the application and add it again/)
+      assert.match(await page.text(), /remove this gateway from the application and add it again/)
       await process.authorize()
       assert.notEqual((process.stored.get('client') as { client_id: string }).client_id, before)
       assert.ok((await process.listTools()).includes('search_apis'))

@@ -65,7 +65,7 @@ describe('operator apply', () => {
     assert.doesNotMatch(JSON.stringify(records), /secret-of-news/)
 
     const again = await apply(FILE, '--check')
-    assert.deepEqual([again.code, again.output.trim()], [0, 'Nothing differs.'])
+    assert.deepEqual([again.code, again.output.trim()], [0, 'The settings already have these values.'])
     assert.equal((await apply(FILE)).code, 0)
     assert.equal((await read('/v1/operator/audit?limit=10')).records.length, records.length)
   })
@@ -79,7 +79,7 @@ describe('operator apply', () => {
     assert.deepEqual(parse(output).upstreams, expected)
     assert.deepEqual(Object(JSON.parse((await operator('export', '--json')).output)).upstreams, expected)
     const unchanged = await apply(output, '--check')
-    assert.deepEqual([unchanged.code, unchanged.output.trim()], [0, 'Nothing differs.'])
+    assert.deepEqual([unchanged.code, unchanged.output.trim()], [0, 'The settings already have these values.'])
 
     const cleared = Object.entries(expected).map(([slug, settings]) => [
       slug,

@@ -148,7 +148,7 @@ describe('operators who look for a call or an account', () => {
     await page.getByRole('button', { name: 'Change' }).click()
     await page.getByText('Pro (pro)').first().waitFor()
     await page.getByRole('button', { name: 'Approve the account' }).click()
-    await page.getByRole('button', { name: 'Take the approval back' }).waitFor()
+    await page.getByRole('button', { name: 'Withdraw the approval' }).waitFor()
     const [listed] = (await operator(`/users?email=${other.email}`)).body.users
     assert.deepEqual([listed.tier, listed.approved, listed.disabled], ['pro', true, false])
 

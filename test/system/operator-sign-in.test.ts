@@ -100,7 +100,7 @@ describe('an operator in a browser', () => {
     await page.click('button[type=submit]')
     await page.click('text=Continue')
     await page.waitForSelector('[role=alert]')
-    assert.match((await page.textContent('[role=alert]')) ?? '', /in no group/)
+    assert.match((await page.textContent('[role=alert]')) ?? '', /not in a group/)
     assert.equal((await page.goto(url))?.status(), 401)
   })
 

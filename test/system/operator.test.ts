@@ -516,13 +516,13 @@ describe('the operator API', () => {
     await cli('resume', 'trivia')
     await assert.rejects(
       operate(['--url', ops, 'status'], { OPERATOR_TOKEN: account.live }),
-      /: The operator API at http:\S+ does not take the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.$/,
+      /: The operator API at http:\S+ refuses the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.$/,
     )
     await assert.rejects(operate(['nosuch'], { DATA_DIR: '/nonexistent' }), /There is no command nosuch/)
     await assert.rejects(cli('account', 'nobody@example.com', '--tier', 'pro'), /No account has the email/)
     await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
     await assert.rejects(cli('frobnicate'), /There is no command/)
-    await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause takes one argument/)
+    await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause accepts one argument/)
   })
 
   it('what an operator tells everybody stands on the pages of each node and of the console until its end', async () => {
@@ -561,7 +561,7 @@ describe('the operator API', () => {
       cli('notice', text, '--until', '2020-01-01T00:00:00Z'),
       /VALIDATION_ERROR: The end of a notice/,
     )
-    await assert.rejects(cli('notice', text, '--until', 'soon'), /--until: a time such as/)
+    await assert.rejects(cli('notice', text, '--until', 'soon'), /--until must be a time such as/)
     await assert.rejects(cli('notice', text), /This command needs --until/)
   })
 

@@ -230,8 +230,8 @@ describe('an own API', () => {
           return Object(result.structuredContent).note
         }),
       )
-      assert.match(notes[0], /^Example of the API's document/)
-      assert.match(notes[1], /^Made from the schema/)
+      assert.match(notes[0], /^Example from the API's document/)
+      assert.match(notes[1], /^Generated from the schema/)
     })
     assert.equal(shop.requests.length, before)
   })

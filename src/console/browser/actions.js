@@ -3,11 +3,11 @@
  * notice.
  */
 const WORDS = {
-  pause: ['Pause', 'Workers take no more calls of it, until somebody resumes it.'],
-  resume: ['Resume', 'Workers take its waiting calls again.'],
-  probe: ['Probe', 'One request is sent to it now, paid from its cap.'],
-  disable: ['Disable', 'Calls to it are refused, and it leaves the catalog.'],
-  enable: ['Enable', 'It is in the catalog and takes calls.'],
+  pause: ['Pause', 'Workers run no more calls of this API until somebody resumes it.'],
+  resume: ['Resume', 'Workers run the waiting calls of this API again.'],
+  probe: ['Probe', 'The gateway sends the API one request now, which counts against its cap.'],
+  disable: ['Disable', 'The gateway refuses calls of this API, and removes it from the catalog.'],
+  enable: ['Enable', 'The gateway shows this API in the catalog and accepts its calls.'],
 }
 
 const notice = document.getElementById('notice')

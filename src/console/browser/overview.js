@@ -201,7 +201,7 @@ setInterval(() => {
   if (now - heardAt < STALE_MS) return
   const headline = document.querySelector('[data-place="headline"]')
   const since = latest ? ` since ${new Date(latest.at).toLocaleTimeString()}` : ''
-  const text = `The console has sent nothing${since}: what is below may be untrue.`
+  const text = `The console has sent no update${since}: the figures below may be out of date.`
   setLive('no news', false)
   if (headline.textContent !== text) headline.textContent = text
   shown.delete(headline)

@@ -27,7 +27,7 @@ async function readPage() {
   if (page.querySelector('[data-live]')) noteNews()
   else {
     reloadOnce()
-    throw new Error('the console did not answer, another did')
+    throw new Error('another server answered in place of the console')
   }
   return page
 }
@@ -63,9 +63,9 @@ async function refresh() {
     try {
       const isAll = show(await readPage())
       readAt = new Date()
-      setLive(isAll ? 'live' : 'held while text is marked', isAll)
+      setLive(isAll ? 'live' : 'updates are paused while text is selected', isAll)
     } catch {
-      setLive(`no news since ${readAt.toLocaleTimeString()}`, false)
+      setLive(`no update since ${readAt.toLocaleTimeString()}`, false)
     }
   }
   setTimeout(refresh, EVERY_MS)
@@ -73,6 +73,6 @@ async function refresh() {
 
 filter?.addEventListener('input', applyFilter)
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) setLive('not looked at', false)
+  if (document.hidden) setLive('updates are paused while this page is hidden', false)
 })
 refresh()

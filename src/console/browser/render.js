@@ -82,8 +82,8 @@ function attention({ problems, upstreams, headline: { text: said } }) {
     const unchecked = upstreams.filter((row) => stateOf(row) === 'Unchecked').length
     return `${calm(
       unchecked > 0
-        ? `Nothing needs you so far; ${countOf(unchecked, 'API')} ${unchecked === 1 ? 'is' : 'are'} not checked yet.`
-        : 'Nothing needs you.',
+        ? `Nothing needs attention so far; ${countOf(unchecked, 'API')} ${unchecked === 1 ? 'is' : 'are'} not checked yet.`
+        : 'Nothing needs attention.',
     )}${over}`
   }
   const list = (some) => `<ul class="attention">${some.join('')}</ul>`

@@ -32,10 +32,13 @@ describe('a listener', () => {
     const check = (address: Partial<ListenerAddress>) => refusal(checkAddresses([{ ...local, ...address }]))
     assert.equal(
       await check({ port }),
-      `PORT cannot be used: port ${port} is in use. Set PORT to another port, or end the process that has this port`,
+      `PORT cannot be used: port ${port} is in use. Set PORT to another port, or stop the process that uses this port`,
     )
     // An address for documentation, and a name too long to be looked up.
-    assert.equal(await check({ host: '203.0.113.1' }), 'HOST cannot be used: 203.0.113.1 is no address of this machine')
+    assert.equal(
+      await check({ host: '203.0.113.1' }),
+      'HOST cannot be used: 203.0.113.1 is not an address of this machine',
+    )
     const name = 'x'.repeat(64)
     assert.equal(await check({ host: name }), `HOST cannot be used: the name ${name} has no address`)
     assert.equal(await check({}), 'none')
@@ -47,7 +50,7 @@ describe('a listener', () => {
     const metrics = { ...local, port, hostVariable: 'METRICS_HOST', portVariable: 'METRICS_PORT' }
     assert.equal(
       await refusal(checkAddresses([{ ...local, port }, metrics])),
-      `METRICS_PORT cannot be used: port ${port} is in use. Set METRICS_PORT to another port, or end the process that has this port`,
+      `METRICS_PORT cannot be used: port ${port} is in use. Set METRICS_PORT to another port, or stop the process that uses this port`,
     )
     assert.equal(await refusal(checkAddresses([metrics])), 'none', 'what was tried is free again')
   })
@@ -60,7 +63,7 @@ describe('a listener', () => {
     const http = { metricsHost: local.host, metricsPort: port } as never
     assert.equal(
       await refusal(serveMetrics(http, { registry: new Registry(), readiness, log })),
-      `METRICS_PORT cannot be used: port ${port} is in use. Set METRICS_PORT to another port, or end the process that has this port`,
+      `METRICS_PORT cannot be used: port ${port} is in use. Set METRICS_PORT to another port, or stop the process that uses this port`,
     )
   })
 
