@@ -10,7 +10,7 @@ import { CALL_CODES } from '../src/openapi/error-responses.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
-it('the error table has no code that nothing answers with', () => {
+it('every code of the error table is used by an answer', () => {
   const files = globSync('{src,workers}/**/*.ts', { cwd: ROOT }).filter(
     (file) => file !== join('src', 'errors.ts') && !file.startsWith(join('src', 'openapi')),
   )
@@ -21,7 +21,7 @@ it('the error table has no code that nothing answers with', () => {
   )
 })
 
-it('a code that only account routes answer with is no failure of calls in /openapi.json', () => {
+it('a code that only account routes use is not listed as a failure of calls in /openapi.json', () => {
   const folders = '{routes,identity,oauth,console,operator,portal,mcp,docs,openapi}'
   const outsideCalls = new Set(globSync(`src/${folders}/**/*.ts`, { cwd: ROOT }))
   const source = globSync('{src,workers}/**/*.ts', { cwd: ROOT })

@@ -10,7 +10,7 @@ it('the APIs of a key are sorted, each once', () => {
   assert.deepEqual(apisOf(['weather', 'currency', 'weather']), ['currency', 'weather'])
 })
 
-it('the refusal of an unknown API names it, with the nearest name, and repeats nothing that is no name', () => {
+it('the refusal of an unknown API contains its name and the nearest known name, but not a text that cannot be a name', () => {
   assert.throws(() => apisOf(['weather', 'currrency']), {
     code: 'VALIDATION_ERROR',
     message: 'The catalog has no API currrency; did you mean currency?',
@@ -22,7 +22,7 @@ it('the refusal of an unknown API names it, with the nearest name, and repeats n
   assert.throws(() => apisOf(['weather', '<b>']), { message: 'Item 2 of the list of APIs is not the name of an API.' })
 })
 
-it('addresses are normalized, each once and in their order, and the refusal names the place of what is none', () => {
+it('addresses are normalized, without duplicates and in their order, and the refusal states which item is not an address', () => {
   const addressesOf = (addresses: string[] | null) => readAllowed(catalog, { addresses }).addresses
   assert.deepEqual(addressesOf(['203.0.113.9/24', '2001:DB8::7', '203.0.113.0/24', '::ffff:192.0.2.1', '192.0.2.1']), [
     ...['203.0.113.0/24', '2001:db8::7', '192.0.2.1'],

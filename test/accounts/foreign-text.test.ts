@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { oneLine } from '../../src/accounts/foreign-text.ts'
 
-test('a text of a stranger is one line of sixty characters without what hides, reorders or overlays others', () => {
+test('a text of a stranger becomes one line of sixty characters without characters that hide, reorder or overlay other characters', () => {
   for (const [text, shown] of [
     ['Claude', 'Claude'],
     ['  Claude\r\n\tCode ', 'Claude Code'],

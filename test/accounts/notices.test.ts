@@ -108,7 +108,7 @@ describe('notices by mail', () => {
     for (const account of [short, other, off, unproven]) assert.deepEqual(mailsTo(account), [])
   })
 
-  it('a mail that the server does not take now is sent later, and an address that takes no mail is left alone', async () => {
+  it('a mail that the mail server refuses for now is sent later, and an address that the mail server refuses for good gets no further mail', async () => {
     const [later, never] = [await makeAccount(), await makeAccount()]
     const notice = [{ kind: 'month-80', period: '2026-11' } as const]
     const write = () => ({ subject: 'A test', lines: ['Some words.'] })

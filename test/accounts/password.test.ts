@@ -79,7 +79,7 @@ describe('a password', () => {
     assert.equal(await isPasswordOf(await cheapHash('fishfish'), 'ﬁshfish'), false, 'other letters stay other letters')
   })
 
-  it('a password of a client waits behind one of each other client, not behind all that these have sent', async () => {
+  it('a password of a client waits for one password of each other client, not for all passwords that the other clients have sent', async () => {
     const order: string[] = []
     const stored = await cheapHash('right')
     const compare = (client: string) =>
@@ -108,12 +108,12 @@ describe('a password', () => {
     }
   })
 
-  it('a password of nobody is never right', async () => {
+  it('a password never matches if there is no account', async () => {
     assert.equal(await isPasswordOf(undefined, 'no account has this password'), false)
     assert.equal(await isPasswordOf(undefined, ''), false)
   })
 
-  it('a password waits for a free hash, and is refused with a time to come again if too many wait', async () => {
+  it('a password waits for a free slot of the hash, and is refused with a Retry-After if too many passwords wait', async () => {
     const stored = await cheapHash('right')
     const compare = (index: number) => isPasswordOf(stored, 'x', `192.0.2.${index % 10}`)
     const results = await Promise.allSettled(Array.from({ length: 130 }, (_, index) => compare(index)))

@@ -10,7 +10,7 @@ describe('a sealed secret', () => {
   const current = secret('current')
   const earlier = secret('earlier')
 
-  it('a sealed secret is opened for its record alone, and is another text each time', () => {
+  it('a sealed secret can be opened only for its own record, and sealing it twice gives two texts', () => {
     const first = seal([current], 'record-1', 'the key')
     const second = seal([current], 'record-1', 'the key')
     assert.notDeepEqual(first.bytes, second.bytes)
@@ -43,7 +43,7 @@ describe('a provider key', () => {
     assert.equal(maskKey(`${'x'.repeat(500)}last`), '********last')
   })
 
-  it('a provider key has one cap whoever saves it, another than any other key or upstream', () => {
+  it('a provider key has the same cap whoever saves it, and no other key or upstream has this cap', () => {
     const pepper = randomBytes(32)
     const scope = keyScope(pepper, 'news', 'key')
     assert.equal(keyScope(pepper, 'news', 'key'), scope)

@@ -70,7 +70,7 @@ describe('stored secrets', () => {
     assert.equal(open([next], providerKeyRecord(userId, 'api-200'), { secretId: secret_id, bytes: sealed }), 'api-200')
   })
 
-  it('stored secrets that cannot be opened stay as they are, are counted, and hold up no other', async () => {
+  it('stored secrets that cannot be opened stay unchanged, are counted, and do not keep other secrets from being resealed', async () => {
     const damaged = await saveKey('api-0')
     await sql`update provider_keys set sealed = ${randomBytes(60)} where id = ${damaged.id}`.execute(db)
     await saveKey('api-1')
@@ -78,7 +78,7 @@ describe('stored secrets', () => {
     assert.equal(await countOutdated(db, [next, old], 1_000), 1)
   })
 
-  it('stored secrets are in no table that is not sealed anew', async () => {
+  it('stored secrets are only in tables that are resealed', async () => {
     const { rows } = await sql<{ table_name: string }>`select table_name from information_schema.columns
       where table_schema = current_schema() and column_name like '%sealed'`.execute(db)
     assert.deepEqual(rows.map(({ table_name }) => table_name).sort(), [...SEALED_TABLES].sort())

@@ -143,7 +143,7 @@ async function codeOf(text: string): Promise<string> {
 }
 
 describe('a session token', () => {
-  it('a session token lasts 24 hours from its log-in, however long the database took to take it', async () => {
+  it('a session token lasts 24 hours from its log-in, however long the database took to store the session', async () => {
     const expiresAt = new Date(Date.now() + SESSION_MS - 1_500)
     const token = await signSessionToken(secrets, { userId: randomUUID(), sessionId: randomUUID() }, expiresAt)
     const { exp, iat } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -151,7 +151,7 @@ describe('a session token', () => {
     assert.equal((await verifySessionToken(secrets, token, Date.now())).expiresAt, exp * 1_000)
   })
 
-  it('a session token that we sign is accepted until it ends, with its claims and nothing of rights', async () => {
+  it('a session token that the gateway signs is accepted until it ends, and its claims contain no rights', async () => {
     const expiresAt = new Date((now + 3_600) * 1_000)
     const text = await signSessionToken(secrets, { userId: CLAIMS.sub, sessionId: CLAIMS.sid }, expiresAt)
     assert.deepEqual(await verifySessionToken(secrets, text, Date.now()), {
@@ -171,7 +171,7 @@ describe('a session token', () => {
     ])
   })
 
-  it('a session token built here like the hostile tokens, but right, is accepted', async () => {
+  it('a session token that this test builds like the hostile tokens, but correctly, is accepted', async () => {
     assert.equal(await codeOf(token()), 'accepted')
     const inThePast = Math.floor(Date.now() / 1_000) - 3
     assert.equal(await codeOf(token({}, { exp: inThePast })), 'accepted', 'clocks may differ by 5 s')
@@ -183,7 +183,7 @@ describe('a session token', () => {
     await assert.rejects(verifySessionToken([secret], old, Date.now()), { code: 'INVALID_TOKEN' })
   })
 
-  it('a session token is TOKEN_EXPIRED only when nothing but its time is wrong', async () => {
+  it('a session token is refused with TOKEN_EXPIRED only if everything else about it is valid', async () => {
     assert.equal(await codeOf(token({}, { exp: now - 6 })), 'TOKEN_EXPIRED')
     assert.equal(await codeOf(token({}, { exp: 0 })), 'TOKEN_EXPIRED')
     assert.equal(await codeOf(token({}, { exp: now - 60 }, randomBytes(32))), 'INVALID_TOKEN')

@@ -19,7 +19,7 @@ const account = (changes: object = {}) => ({
 const groupOf = (changes: object = {}) => shareGroupOf(account(changes), SECRET)
 
 describe('the share group of an account', () => {
-  it('the share group of an account names the networks around it, the widest first, and tells nothing of them', () => {
+  it('the share group of an account consists of hashes of the networks around its address, the widest network first', () => {
     const group = groupOf()
     assert.match(group, /^h[\w-]{10}\/h[\w-]{10}$/)
     assert.equal(groupOf({ id: 'another' }), group)
@@ -54,7 +54,7 @@ describe('live calls', () => {
     assert.deepEqual(forbiddenModes({ ...account(), disabled_at: null }, 'open'), [])
   })
 
-  it('live calls need what the sign-up policy asks for, and an approval stands for every proof', () => {
+  it('live calls need the proof that the sign-up policy demands, and an approval replaces every proof', () => {
     const verified = new Date(NOW)
     for (const [policy, missing, missingWhenVerified] of [
       ['open', undefined, undefined],

@@ -62,7 +62,7 @@ describe('a call of an account that changes', () => {
     return { deps: { ...context, principals }, lookUps: () => lookUps }
   }
 
-  it('a call of an account that changes several times in a row is looked up anew until it has the last change', async () => {
+  it('a call of an account that changes several times in a row is looked up again until the look-up has the last change', async () => {
     const { deps } = await changing(4)
     const admitted = await admitCall(deps, REQUEST)
     assert.ok('job' in admitted, JSON.stringify(admitted))

@@ -149,7 +149,7 @@ describe('a credential that ended', () => {
   })
 })
 
-it('what a look-up found that began before everything was forgotten is not kept, because its version may be older', async () => {
+it('the result of a look-up that began before the cache was cleared is not cached, because it may be older', async () => {
   const { cache, get, lookUps, store } = cacheAt()
   const before = Promise.withResolvers<Principal>()
   store.answer = () => before.promise

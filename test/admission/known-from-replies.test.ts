@@ -22,7 +22,7 @@ describe('answers', () => {
     assert.equal(known.hasAnswer('a'), false)
   })
 
-  test('an answer whose call failed is not expected any more; a reply that says nothing changes nothing', () => {
+  test('an answer is no longer expected when its call has failed, and a reply without this information changes nothing', () => {
     const known = new KnownFromReplies()
     known.expectAnswer('a')
     known.learn(call, 'a', sent)
@@ -61,7 +61,7 @@ describe('room', () => {
     assert.equal(take(), undefined)
   })
 
-  test('the room of a cap is known for its bucket alone, and only by replies of calls that had a permit', () => {
+  test('the room of a cap is known only for its own bucket, and only from replies to calls that had a permit', () => {
     const known = new KnownFromReplies()
     known.learn({ ...call, providerKey: { id: 'a', bucket: 'key-a' } }, undefined, { ...sent, room: 4 })
     assert.equal(known.takeRoom('weather', 'shared'), undefined)

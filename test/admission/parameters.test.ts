@@ -197,7 +197,7 @@ describe('a declared parameter', () => {
     )
   })
 
-  it('a declared parameter has its name alone: brackets and letter case make another name', () => {
+  it('a declared parameter matches only its exact name: brackets or another letter case make another name', () => {
     for (const query of ['id[]=1', 'id[a]=1', 'ID=1']) {
       assert.equal(
         refusedParameter(() => checkQuery('mock-data/posts', query)),
@@ -301,7 +301,7 @@ describe('an alias of a parameter', () => {
     }
   })
 
-  it('an alias of a parameter is taken wherever an API calls the same thing by another name', () => {
+  it('an alias of a parameter is accepted by every API that has the same parameter under another name', () => {
     const groups = [
       ['latitude', 'lat'],
       ['longitude', 'lon', 'lng'],
@@ -321,7 +321,7 @@ describe('an alias of a parameter', () => {
     }
   })
 
-  it('a refusal names an alias as the caller wrote it, and names the aliases of what is missing', () => {
+  it('a refusal contains an alias as the caller wrote it, and lists the aliases of a missing parameter', () => {
     const message = (query: string) => refusal(() => checkQuery('sunrise-sunset/times', query)).message
     assert.match(message('latitude=91&lon=0'), /^Parameter latitude is invalid: it must be a number from -90 to 90\.$/)
     assert.match(message('lat=1&lon=x'), /^Parameter lon is invalid/)

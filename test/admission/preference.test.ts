@@ -4,7 +4,7 @@ import { readBatchPreference, readPreference } from '../../src/admission/call-re
 
 const NONE = { waitMs: undefined, applied: undefined }
 
-it('a preference is applied as it is confirmed: a wait is no longer than a call may take', () => {
+it('the wait that Preference-Applied confirms is the wait that is applied, and is never longer than a call may take', () => {
   const read = (prefer: string) => readPreference({ prefer }, 30_000)
   assert.deepEqual(read('wait=5'), { waitMs: 5_000, applied: 'wait=5' })
   assert.deepEqual(read('respond-async, wait="7"'), { waitMs: 7_000, applied: 'wait=7' })

@@ -13,7 +13,7 @@ const principal: Parameters<typeof chooseProviderKey>[1] = {
 const connection = { id: 'connection', resource: 'https://gateway/mcp', apis: null, perMonth: null }
 const invalid = new Map([['news', { id: 'id', slug: 'news', status: 'invalid' as const, bucket: 'bucket' }]])
 
-it('the refusal of an application that lacks a key of its user says to ask the user, who alone can save a key', () => {
+it('the refusal of a call by an application without a provider key of its user says to ask the user, because only the user can save a key', () => {
   for (const [providerKeys, code] of [
     [new Map(), 'PROVIDER_KEY_REQUIRED'],
     [invalid, 'PROVIDER_KEY_INVALID'],

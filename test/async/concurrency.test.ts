@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Concurrency } from '../../src/async/concurrency.ts'
 
 describe('work that is bounded', () => {
-  it('work that is bounded runs so many at once, in order, also after a failure', async () => {
+  it('bounded work runs at most the given number of tasks at once, in order, also after a failure', async () => {
     const concurrency = new Concurrency(3)
     const started: number[] = []
     let [running, most] = [0, 0]

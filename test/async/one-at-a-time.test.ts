@@ -37,7 +37,7 @@ it('work that fails lets the next work of its key run, and its caller gets the f
   assert.equal(await following, 'second')
 })
 
-it('work that finds as much work waiting as may wait is refused at once, and taken again later', async () => {
+it('work is refused at once if the queue for its key is full, and accepted again when the queue has room', async () => {
   const queue = new OneAtATime(1)
   const [first, second, third] = [createWork(), createWork(), createWork()]
   const running = [queue.run('a', first.run), queue.run('a', second.run)]

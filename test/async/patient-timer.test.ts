@@ -5,7 +5,7 @@ import { it } from 'node:test'
 import { PatientTimer } from '../../src/async/patient-timer.ts'
 import { standStill } from '../support/stand-still.ts'
 
-it('an answer that came while the event loop stood still is read before the time is over, even if it takes several turns', async (t) => {
+it('an answer that arrived while the event loop was blocked is read before the time-out, even if reading takes several turns of the loop', async (t) => {
   const server = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

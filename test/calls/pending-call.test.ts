@@ -114,7 +114,7 @@ test('an asynchronous call whose kept result its node cannot read is answered as
   assert.deepEqual(await ended, { kind: 'accepted' })
 })
 
-test('a call whose node ends, or has ended before it came, is taken back, and the answer says to send it again', async (t) => {
+test('a call whose node is shutting down, or has shut down already, is withdrawn, and the answer says to send it again', async (t) => {
   const node = openNode(t)
   const first = call(node)
   await until(first.isQueued)
@@ -173,7 +173,7 @@ test('an asynchronous call that Redis queued without saying so is withdrawn, and
   )
 })
 
-test('a call is looked at and taken out of its queue in one round trip, in which no worker can begin with it or end it', async (t) => {
+test('a call is inspected and removed from its queue in one atomic step, so that no worker can start or end it in between', async (t) => {
   const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
   const queues = new CallQueues(redis, log)
   t.after(() => queues.close())
@@ -191,7 +191,7 @@ test('a call is looked at and taken out of its queue in one round trip, in which
   await ended
 })
 
-test('the reply that came decides how far a call got that BullMQ says was removed', async () => {
+test('if BullMQ reports a call as removed, a reply that has arrived still decides how far the call got', async () => {
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const none = Promise.withResolvers<Reply>().promise
   for (const reach of ['unsent', 'maybe-sent'] as const) {

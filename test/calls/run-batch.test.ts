@@ -160,7 +160,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
   await until(async () => (await waiting()) === 0, 10_000)
 })
 
-test('a call of a batch waits for its upstream from when it is queued, not from when the batch came', async (t) => {
+test('the wait of a call of a batch for its upstream is measured from when the call is queued, not from when the batch arrived', async (t) => {
   const node = await openNode(t)
   const { context } = node
   const { batch } = await admitBatch(node, { calls: 2, inFlight: 1, timeoutMs: 60_000 })

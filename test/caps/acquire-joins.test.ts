@@ -93,7 +93,7 @@ it('a repeated request keeps its order: it goes before calls that came later, al
   }
 })
 
-it('a queue that takes no more calls takes a repeated request, whose call it accepted before', async () => {
+it('a full queue accepts a repeated request whose call it has accepted before', async () => {
   const { world, poll } = await open({ max: 1_000_000 })
   const [queue, fair] = (['queue', 'fair'] as const).map((name) => capKeys.of(world.slug, 'shared', name))
   assert.ok(queue && fair)

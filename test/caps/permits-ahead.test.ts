@@ -20,7 +20,7 @@ const open = (rates: Caps['rates'], concurrency = 65) => new World(redis, { conc
 const WIDE = [{ max: 1_000, seconds: 1 }]
 const CALL = { account: 'a', weight: 1, isAsync: false, timeoutMs: 30_000 }
 
-it('permits ahead are an eighth of what the cap has left at most, and no room for others', async () => {
+it('permits ahead are at most an eighth of what the cap has left, and their room is not free for others', async () => {
   const world = await open(WIDE)
   const first = await poll(world)
   assert.equal(first.ahead.length, 8)
@@ -43,7 +43,7 @@ it("a permit under which nothing was sent is the next call's in the poll that ta
   assert.equal(granted.size, 1)
 })
 
-it('the permits that calls get by one poll, and the permits ahead, have the names that the cap knows', async () => {
+it('the permits that one poll grants, permits ahead included, have the names under which the cap stores them', async () => {
   const world = await open(WIDE)
   const { granted, ahead } = await poll(world)
   const named = [...granted.values(), ...ahead]

@@ -8,7 +8,7 @@ import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
 
-it('polls of a queued call read its queue once in a while, and the wait in their answers goes on', async () => {
+it('polls of a queued call read its queue only now and then, and the wait in their answers still decreases', async () => {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 1, seconds: 5 }] }).open()
   const joining = { account: 'a', weight: 1, isAsync: true, timeoutMs: 60_000 }
   await world.join(joining)

@@ -42,7 +42,7 @@ it('a rate of an odd number of requests gives a share the smaller half', async (
   assert.equal(await countTaken([{ max: 3, seconds: 60 }], 10), 1)
 })
 
-it('what an account had of a cap counts for its share when an operator makes the cap scarce', async () => {
+it('the permits that an account got before an operator made the cap scarce count for its share', async () => {
   const rules = { concurrency: 200, rates: [{ max: 200, seconds: 3_600 }] }
   const world = await new World(redis, rules).open()
   const call = { weight: 1, isAsync: false, timeoutMs: 30_000 }

@@ -418,7 +418,7 @@ it('calls of another network do not wait behind the calls of sixty networks of o
   }
 })
 
-it('a network whose calls leave the queue holds no other network of its /48 up', async () => {
+it('a network whose calls leave the queue does not delay other networks of its /48', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
   const comesAndLeaves = async (group: string): Promise<void> => {
     await world.join(call('attacker', { group, timeoutMs: 300 * SECOND }))
@@ -431,7 +431,7 @@ it('a network whose calls leave the queue holds no other network of its /48 up',
   assert.equal(world.grantsOf('group:h1/q1/h2/h0'), 1)
 })
 
-it('a single tenant has all of a long window', async () => {
+it('an account that calls alone may use all of a long window', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
   for (let index = 0; index < 60; index += 1) {
     assert.equal(await world.join(call('only')), undefined)
@@ -494,7 +494,7 @@ it('a release that is sent again because its reply was lost lets no other reques
   assert.deepEqual(await learned(), ['2', '10.0'])
 })
 
-it('calls wait while workers stand still for a second, and are refused when they do for longer', async () => {
+it('calls wait while workers stall for a second, and are refused if workers stall for longer', async () => {
   const world = await open({ concurrency: 64, rates: [{ max: 100_000, seconds: 60 }] })
   const come = async (ms: number, isServed: boolean): Promise<string[]> => {
     const refusals: string[] = []

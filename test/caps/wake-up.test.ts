@@ -55,7 +55,7 @@ it('a call that leaves while it waits wakes the worker of the next waiter, becau
   assert.deepEqual(await woken(() => leave('2')), [], 'it does not wait any more')
 })
 
-it('what the upstream said of its limiter is forgotten, and the worker of the first waiter is woken', async () => {
+it('when the limit that the upstream reported is reset, the worker of the first waiter is woken', async () => {
   const { world, acquire, woken } = await open()
   const observed = { observedBy: 'none', remaining: { requests: 0, resetMs: 3_000_000 } }
   await world.cap.applyUpstreamLimit({ ...observed, closedForMs: 3_000_000 })

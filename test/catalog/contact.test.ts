@@ -33,7 +33,7 @@ test("a cap that the operator sets holds whether a contact is named or not, and 
   assert.deepEqual(api.caps.rates, [{ max: 10, seconds: 60 }])
 })
 
-test('a source that asks for a contact without a cap of its own is named too, and no other source is', async () => {
+test('a source that asks for a contact but has no lower cap is listed too, and no other source is', async () => {
   const catalog = await loadCatalog(new Map())
   const asking = [...catalog.values()].filter((api) => contactWords(api) !== undefined).map(({ slug }) => slug)
   assert.deepEqual(asking, ['encyclopedia', 'geocoding'])

@@ -39,7 +39,7 @@ test('a fallback source has an address and caps of its own in the environment, a
   assert.deepEqual(unknownVariables(['UPSTREAM_DICTIONARY_FALLBACK_URL'], catalog), [])
 })
 
-test('what operators decide of an API holds for its fallback source: its pause and its end, not its caps', async () => {
+test('a pause of an API, or its removal, applies to its fallback source too, but the caps that operators set do not', async () => {
   const api = (await loadCatalog(new Map())).get('dictionary') ?? assert.fail()
   const caps = api.fallback?.caps
   applySettings(api, { enabled: false, pausedMode: 'refuse', caps: { concurrency: 1 } })

@@ -74,7 +74,7 @@ test('a field says its type and description, and the schema of the record is wri
   )
 })
 
-test('a field stands where a name, names joined by dots, or a function of the source lead', () => {
+test('a field reads its value by a name, by names joined with dots, or by a function of the source', () => {
   const { read } = record({
     shallow: field.text('a', description),
     deep: field.text('b.c.d', description),
@@ -137,7 +137,7 @@ test('a list with a record of each item has a record of nulls for an item that i
   assert.equal(list.read({ list: {} }), undefined)
 })
 
-test('a required list whose items are all of another form is missing, and an empty list is there', () => {
+test('a required list counts as missing if all its items have another form, and as present if it is empty', () => {
   const of = { key: required.text('key', description) }
   for (const kind of ['records', 'recordOfEach'] as const) {
     const { read } = record({ of: required[kind]('list', description, of) })
@@ -148,7 +148,7 @@ test('a required list whose items are all of another form is missing, and an emp
   }
 })
 
-test('a required list is missing if its items hold something of which nothing is read', () => {
+test('a required list counts as missing if its items have members and none of them can be read', () => {
   const of = { key: field.text('key', description), deep: field.record('deep', description, { no: field.number('no', description) }), tags: field.texts('tags', description) } // biome-ignore format: fields
   for (const kind of ['records', 'recordOfEach'] as const) {
     const { read } = record({ of: required[kind]('list', description, of) })
@@ -212,7 +212,7 @@ test('a field that the document calls nullable may be one without which there is
   )
 })
 
-test('names lead to own members of objects alone', () => {
+test('names lead only to own members of objects', () => {
   const inherited = record({
     constructorName: field.text('constructor.name', description),
     length: field.number('list.length', description),

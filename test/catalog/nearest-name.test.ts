@@ -14,7 +14,7 @@ function misspelled(word: string, letters: string): string[] {
 }
 
 describe('letters of words', () => {
-  it('letters of words rule out no word within the typing errors', () => {
+  it('the comparison of letters never rules out a word within the allowed number of typing errors', () => {
     for (const word of ['weather', 'aabb', 'köln', '2026', '名前名前']) {
       for (const once of misspelled(word, 'axé9')) {
         assert.ok(mayBeWithin(1, lettersOf(word), lettersOf(once)), `${word} ${once}`)
@@ -26,7 +26,7 @@ describe('letters of words', () => {
     }
   })
 
-  it('letters of words rule out words that differ in more', () => {
+  it('the comparison of letters rules out words with more typing errors', () => {
     assert.equal(mayBeWithin(1, lettersOf('weather'), lettersOf('leather')), true)
     assert.equal(mayBeWithin(1, lettersOf('weather'), lettersOf('leader')), false)
     assert.equal(mayBeWithin(2, lettersOf('weather'), lettersOf('country')), false)

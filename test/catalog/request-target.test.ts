@@ -44,7 +44,7 @@ test("a request's own query stands before the caller's further parameters, and a
   })
 })
 
-test('a path that climbs out of the base address is not under it', () => {
+test('a path with .. that leaves the base address is refused', () => {
   const base = 'https://api.example/v1'
   const isUnder = (path: string) => isUnderBase(base, requestTarget(base, { path: path as EncodedPath }, []))
   assert.ok(isUnder('/x'))

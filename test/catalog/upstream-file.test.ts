@@ -98,7 +98,7 @@ test('an endpoint whose parameters need no completion has none, and one without 
   assert.deepEqual(parameters.properties, {})
 })
 
-test('a parameter is taken by the names of other APIs, its own name aside', () => {
+test('a parameter accepts the names that other APIs use for it, in addition to its own name', () => {
   const aliasesOf = (parameters: Parameters) =>
     endpoint({ description, parameters, data: named, request, example }).aliases
   const q = param.text(description, { aliases: namesOf.query })

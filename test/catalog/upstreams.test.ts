@@ -27,7 +27,7 @@ const catalog = await loadCatalog(new Map())
 /** Texts that the tests tried as some parameter, over all endpoints. */
 let hostileTexts = 0
 
-test('every API of the specification has a file; a file more is an API more', () => {
+test('every API of the specification has a file, and each further file adds an API', () => {
   assert.deepEqual(
     Object.keys(specTable).filter((slug) => !slugs.includes(slug)),
     [],
@@ -57,7 +57,7 @@ const LISTS: [string, string, string?][] = [
   ['code-host-search', '/repos', 'items'],
 ]
 
-test('a list whose items all have another form is no answer that there is nothing', async () => {
+test('a list whose items all have another form is not read as an empty list', async () => {
   for (const [slug, path, member] of LISTS) {
     const upstream = await loadUpstream(slug)
     const endpoint = endpointAt(upstream, path)
@@ -124,7 +124,7 @@ for (const { slug, upstream } of sourcesOf(catalog).filter((source) => !slugs.in
   })
 }
 
-test('the texts that must not lead elsewhere are thousands', () => {
+test('thousands of hostile texts never change which address a request goes to', () => {
   assert.ok(hostileTexts >= 2_000, `${hostileTexts}`)
 })
 

@@ -176,7 +176,7 @@ describe('the clients', () => {
     return [...outcomes, { result, waits }, { result: asyncResult, waits: allWaits - waits }]
   }
 
-  it('the clients say of an answer its ids, its mode, its cache and what is left', async () => {
+  it('the clients return the ids, the mode and the cache status of an answer, and what is left of the limits', async () => {
     const headers = {
       'x-request-id': 'req_1',
       'x-call-id': 'call_1',
@@ -254,7 +254,7 @@ describe('the clients', () => {
     }
   })
 
-  it('the clients have no API in the place of a method', () => {
+  it('an API whose name is a method of the clients does not replace the method', () => {
     const [api] = apis
     const own = ['batch', 'call', 'close'].map((slug) => ({ ...(api as ClientApi), slug }))
     const typescript = typescriptClient(own, GATEWAY)

@@ -393,7 +393,7 @@ describe('a weak secret', () => {
 })
 
 describe('TLS', () => {
-  it('TLS is refused without the public address it is for', () => {
+  it('TLS settings are refused if BASE_URL is not an https: address', () => {
     const files = { TLS_CERT_FILE: '/c.pem', TLS_KEY_FILE: '/k.pem' }
     for (const settings of [files, { HTTP_REDIRECT_PORT: '80' }, { ...files, BASE_URL: 'http://api.example.org' }]) {
       assert.throws(() => load(settings), /BASE_URL/)
@@ -500,7 +500,7 @@ describe('the share of calls that is traced', () => {
     assert.equal(traces({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' }).traceRatio, 0)
   })
 
-  it('the share of calls that is traced ends the process with the name of the variable when it is none', () => {
+  it('a process stops with the name of the variable if the share of traced calls is not valid', () => {
     const ratio = { OTEL_TRACES_SAMPLER: 'traceidratio' }
     for (const share of ['2', '-0.1', 'x'])
       assert.throws(() => traces({ ...ratio, OTEL_TRACES_SAMPLER_ARG: share }), /OTEL_TRACES_SAMPLER_ARG must be/)

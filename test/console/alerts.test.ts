@@ -68,7 +68,7 @@ describe('the alert rules', () => {
     ...read('src/console/grafana/alerts.yaml').matchAll(/- alert: (\w+)\n([\s\S]*?)(?=\n {6}- alert|\s*$)/g),
   ]
 
-  it('the alert rules ask for metrics that there are, and lead to a runbook each', () => {
+  it('the alert rules use metrics that exist, and each alert links to a runbook', () => {
     assert.ok(rules.length >= 15, String(rules.length))
     for (const [, alert = '', rule = ''] of rules) {
       const names = namesOf(/expr: (.*)/.exec(rule)?.[1] ?? '')
@@ -101,7 +101,7 @@ describe('the alert rules', () => {
     assert.equal(checked.code, 0, checked.output)
   })
 
-  it('the alert rules wait for nothing that callers never wait for', () => {
+  it('the alert rules never wait for longer than callers do', () => {
     const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
     // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s if it is not set.
     assert.ok(Number(/agw_queue_oldest_seconds\) > (\d+)/.exec(stuck)?.[1]) < 30)

@@ -55,7 +55,7 @@ describe('the audit log', () => {
       assert.equal((await get(`/v1/operator/audit?${query}`)).statusCode, 400, query)
   })
 
-  it('the audit log is exported whole as a line of JSON each, in the API by Accept and in the console as a file', async () => {
+  it('the audit log can be exported with one line of JSON for each change, in the API by Accept and in the console as a file', async () => {
     const asked = await get('/v1/operator/audit?action=upstream&limit=1', { accept: 'application/x-ndjson' })
     const file = await get('/audit.ndjson?action=upstream')
     for (const { statusCode, headers, body } of [asked, file]) {
@@ -142,7 +142,7 @@ describe('the audit log', () => {
     assert.match((await get('/accounts?q=%3Cb%3E')).body, /No account matches\./)
   })
 
-  it('a form that changes an account changes what it names alone, and is in the audit log as a change of the command line', async () => {
+  it('a form that changes an account changes only the members that it names, and the audit log records it like a change by the command line', async () => {
     const { db } = console_.context
     const id = randomUUID()
     await insertUser(db, { id, email: 'form@example.com', passwordHash: null, signupNetwork: null })

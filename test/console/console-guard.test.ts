@@ -75,7 +75,7 @@ describe('the guard of the console', () => {
       assert.ok(attributes.includes(attribute), attribute)
   })
 
-  it('the console refuses what is no request to a route in the form of all refusals, and with the id of the request', async () => {
+  it('the console refuses requests to unknown routes in the usual form of errors, with the id of the request', async () => {
     const host = 'Host: console\r\n'
     for (const [bytes, status, code] of [
       ['GARBAGE\r\n\r\n', 400, 'VALIDATION_ERROR'],
@@ -150,7 +150,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('the guard of the console lets nothing be changed with the cookie alone, nor on the pages of the queues at all', async () => {
+  it('the guard of the console refuses changes that have only the cookie, and all changes on the pages of the queues', async () => {
     const cookie = (await logIn()).split(';')[0] ?? ''
     const writes = ROUTES.filter(([method]) => method !== 'GET')
     for (const [method, path] of writes) assert.equal((await ask(method, path, { cookie })).status, 403, path)
@@ -184,7 +184,7 @@ describe('the guard of the console', () => {
     assert.match(page, /Wrong token\. The operator token is the value of OPERATOR_TOKEN, which npm start prints\./)
   })
 
-  it('the guard of the console answers whatever fails with a page for a person who has the token, and with the code for a program', async () => {
+  it('the guard of the console answers a failure with a page for a person who has the token, and with the code for a program', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     const person = { ...bearer, accept: 'text/html,*/*;q=0.8' }
     for (const [path, status, words, allow] of [
@@ -218,14 +218,14 @@ describe('the guard of the console', () => {
     assert.deepEqual([code, hint], ['NOT_FOUND', 'See operator --help for what operators can do.'])
   })
 
-  it('the guard of the console takes whoever has a session already from the log-in to the overview', async () => {
+  it('the guard of the console redirects a person with a session from the log-in page to the overview', async () => {
     const cookie = (await logIn()).split(';')[0] ?? ''
     const { status, headers } = await ask('GET', '/login', { cookie, accept: 'text/html' })
     assert.deepEqual([status, headers.get('location')], [303, '/'])
     assert.equal((await ask('GET', '/login', { accept: 'text/html' })).status, 401)
   })
 
-  it('the guard of the console tells whoever has the token, and nobody else, which methods a route takes', async () => {
+  it('the guard of the console lists the methods of a route only for a caller with the token', async () => {
     const bearer = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const refused = async (method: string, path: string, headers: Record<string, string>) => {
       const response = await ask(method, path, headers)
@@ -291,7 +291,7 @@ describe('the guard of the console', () => {
       assert.match(text, line)
   })
 
-  it('the guard of the console says so when Redis does not answer, and when it does again', async () => {
+  it('the guard of the console answers 503 while Redis does not answer, and works again afterwards', async () => {
     const page = async (path = '/') => await (await ask('GET', path, { authorization: `Bearer ${token}` })).text()
     const redis = openRedis(
       [gateway.services.redisUrl],

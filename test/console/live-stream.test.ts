@@ -13,7 +13,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 /** More than the buffers of a connection hold. */
 const MUCH = 'x'.repeat(16_000_000)
 
-it('a live stream that nobody reads is written to no more when its session has ended, and its end arrives', async (t) => {
+it('the server stops writing to a live stream that nobody reads when its session has ended, and the client gets the end of the stream', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let response: ServerResponse | undefined
   let isAllowed = true

@@ -104,7 +104,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     assert.equal((await lastAudit()).actor, 'ada@example.org (oidc, 127.0.0.1)')
   })
 
-  it('a sign-in to the console by an OIDC provider lets a viewer read everything and change nothing, under no address that is not proven', async () => {
+  it('a sign-in to the console by an OIDC provider lets a viewer read everything and change nothing, and never uses an unproven address as name', async () => {
     let cookie = ''
     // User info of some providers has texts.
     for (const email_verified of ['false', false]) {
@@ -141,7 +141,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     assert.match(page.body, /<p>Members of OIDC_VIEWER_GROUPS may read the console, but may not change anything\.<\/p>/)
   })
 
-  it('a sign-in to the console by an OIDC provider is refused to a person in no group that counts', async () => {
+  it('a sign-in to the console by an OIDC provider is refused to a person who is not in a group that may use the console', async () => {
     for (const groups of [['other'], [], 'gateway-operator', undefined, { 'gateway-operators': true }]) {
       issuer.person = { ...ADA, groups }
       const { answer } = await signIn()
@@ -173,7 +173,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     }
   })
 
-  it('a sign-in to the console by an OIDC provider ends in the browser in which it began, once, and asks the provider nothing for others', async () => {
+  it('a sign-in to the console by an OIDC provider can end only once and only in the browser in which it began, and other browsers cause no request to the provider', async () => {
     issuer.person = ADA
     const before = issuer.exchanges
     // Somebody sends their own way back to a person who has not started a sign-in.
@@ -295,7 +295,7 @@ describe('a request that an access proxy sends', () => {
     assert.equal((await ask({ ...CHANGE, headers: operator })).statusCode, 403)
   })
 
-  it('a request that an access proxy sends counts with the secret and from its address alone', async () => {
+  it('the headers of an access proxy count only with the secret and from the address of the proxy', async () => {
     const forged = { 'x-forwarded-user': 'grace', 'x-forwarded-groups': 'gateway-operators' }
     const withSecret = { ...forged, 'x-trusted-header-secret': PROXY_SECRET }
     const url = '/v1/operator/audit'
@@ -322,7 +322,7 @@ describe('the operator token', () => {
     assert.equal((await lastAudit()).actor, 'robin (127.0.0.1)')
   })
 
-  it('the operator token is taken as bearer alone if OPERATOR_TOKEN_LOGIN is off', async (t) => {
+  it('the operator token is accepted only as a bearer token if OPERATOR_TOKEN_LOGIN is off', async (t) => {
     const closed = await openTestConsole({
       ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: issuer.clientId, OIDC_CLIENT_SECRET: issuer.clientSecret },
       ...{ OIDC_OPERATOR_GROUPS: 'o', OPERATOR_TOKEN_LOGIN: 'off' },

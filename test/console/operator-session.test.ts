@@ -83,7 +83,7 @@ describe('an operator session', () => {
     assert.equal(status, 200)
   })
 
-  it('a log-in of the operator goes over a listener that ends requests which do not arrive', () => {
+  it('the listener of the console ends requests that do not arrive completely', () => {
     const { headersTimeout, requestTimeout } = console_.app.server
     assert.deepEqual({ headersTimeout, requestTimeout }, { headersTimeout: 10_000, requestTimeout: 15_000 })
   })

@@ -52,7 +52,7 @@ describe('the pages of the queues', () => {
     await cap.joinWaitQueue(entry, Date.now() + 600_000)
   }
 
-  it('the pages of the queues show calls alone and calls that share a job, without undeclared values and long texts', async () => {
+  it('the pages of the queues show calls with their own job and calls that share a job, without undeclared values and long texts', async () => {
     const { queues } = console_.context
     await queues.enqueue({ call: call(1, { isAsync: true }), mayShareJob: false })
     await Promise.all([2, 3].map((number) => queues.enqueue({ call: call(number), mayShareJob: true })))

@@ -83,7 +83,7 @@ describe('a connection that breaks while a query is under way', () => {
 })
 
 describe('a Postgres that is silent', () => {
-  it('a Postgres that is silent refuses every query within 2 s, those without a connection too, and answers again when it goes on', async () => {
+  it('while Postgres is silent, every query fails within 2 s, also a query without a connection, and queries succeed when Postgres answers again', async () => {
     await Promise.all([selectOne(), selectOne()])
     proxy.isSilent = true
     // A timer of the same kind, which a busy machine delays as it delays the timers of the pool.
@@ -100,7 +100,7 @@ describe('a Postgres that is silent', () => {
 })
 
 describe('a process that stands still', () => {
-  it('a process that stands still for longer than its time limits gets connections and answers from a Postgres that works', async () => {
+  it('a process that stalled for longer than its time limits still gets connections and answers from a working Postgres', async () => {
     // The first queries find no connection, the second find two for ten.
     for (let round = 0; round < 2; round += 1) {
       const answers = Promise.all(Array.from({ length: 10 }, selectOne))
@@ -162,7 +162,7 @@ describe('a statement', () => {
     assert.equal(await pid(), before)
   })
 
-  it('a statement that is wrong throws what Postgres says of it', async () => {
+  it('an invalid statement throws the error of Postgres', async () => {
     await assert.rejects(sql`select nothing_of_this_name`.execute(db), (error) => sqlState(error) === '42703')
   })
 })

@@ -65,7 +65,7 @@ it('a process waits as long as another process changes the partitions', async ()
   }
 })
 
-it('a row stands in the partition of its UTC day, up to the last moment of it', async () => {
+it('a row is in the partition of its UTC day, up to the last moment of the day', async () => {
   await createPartitions(db, ['2026-12-31', '2027-01-01'])
   await insertAt('2026-12-31T23:59:59.999Z').execute(db)
   await insertAt('2027-01-01T00:00:00.000Z').execute(db)

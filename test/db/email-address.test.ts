@@ -9,7 +9,7 @@ describe('an email address', () => {
     'B\u00dcCHER.example',
     'xn--bcher-kva.example',
   ]) {
-    it(`an email address at ${domain} is one address in every form of the domain`, () => {
+    it(`an email address at ${domain} is the same address in every form of the domain`, () => {
       assert.equal(comparableEmail(`Somebody@${domain}`), 'somebody@xn--bcher-kva.example')
     })
   }

@@ -64,7 +64,7 @@ describe('the command that migrates', () => {
     assert.match(output(), new RegExp(`^release: Postgres at 127\\.0\\.0\\.1:${port} cannot be used: .*certificate`))
   })
 
-  it('the command that migrates names the variable whose address is of no use, without a stack', async () => {
+  it('the command that migrates names the variable whose address cannot be used, without a stack trace', async () => {
     const { output, ended } = run('localhost:5432/gateway')
     assert.equal(await ended, 1)
     assert.equal(

@@ -24,7 +24,7 @@ async function connectionNames(): Promise<string[]> {
   return rows.map(({ client_name }) => client_name)
 }
 
-it('a connection ends when no token of it is good any more, and is deleted a month later', async () => {
+it('a connection ends when none of its tokens is valid, and is deleted a month later', async () => {
   const userId = randomUUID()
   await insertUser(db, { id: userId, email: 'ann@example.com', passwordHash: 'x', signupNetwork: null })
   const connect = async (client: string) => {
@@ -160,7 +160,7 @@ async function addClient(id: string): Promise<void> {
   await sql`update oauth_clients set last_used_at = now() - interval '8 days' where id = ${id}`.execute(db)
 }
 
-it('what an operator did is kept as long as AUDIT_DAYS says', async () => {
+it('records of changes by operators are kept for AUDIT_DAYS days', async () => {
   const add = async (subject: string, days: number) =>
     await sql`insert into audit_log (at, actor, action, subject) values (now() - make_interval(days => ${days}), 'a', 'b', ${subject})`.execute(
       db,

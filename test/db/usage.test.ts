@@ -33,7 +33,7 @@ const lines = async (accountId: string) =>
 
 const write = (counts: UsageCount[]) => writeUsageBatch(db, randomUUID(), counts)
 
-it('usage of refused calls keeps so many rows an account and day, and the rest by status and mode', async () => {
+it('usage of refused calls keeps a bounded number of rows for each account and day, and adds up the rest by status and mode', async () => {
   const [hostile, other] = [randomUUID(), randomUUID()]
   await write([
     ...Array.from({ length: FREE_ROWS_MAX - 10 }, () => count({ accountId: hostile })),

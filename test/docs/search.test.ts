@@ -116,7 +116,7 @@ describe('the search of the documentation', () => {
     assert.deepEqual(ranked, ['/docs/guides/g', '/docs/guides/g#stripes', '/docs/guides/One'])
   })
 
-  it('the search of the documentation finds a word with a typing error, and nothing for words that say nothing', () => {
+  it('the search of the documentation finds a word with a typing error, and finds nothing for words without a meaning of their own', () => {
     assert.equal(first('quikstart'), '/docs/guides/quickstart')
     for (const query of ['rotaet key', 'ortate key', 'rtoate key'])
       assert.equal(first(query), '/docs/guides/keys#rotate-a-key', query)

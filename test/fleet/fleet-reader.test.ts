@@ -81,7 +81,7 @@ describe('the fleet as operators read it', () => {
     await configure('noeviction', 'yes')
   })
 
-  it('the fleet as operators read it has it that Redis cannot write its file, and holds no process for dead meanwhile', async (t) => {
+  it('the fleet as operators read it shows that Redis cannot write its file, and does not treat processes as dead meanwhile', async (t) => {
     const { config, services } = console_
     const { url, stop } = await startRedisOnSmallDisk(services.folder, 64)
     const context = await openContext({ ...config, redisUrls: [url] }, console_.context.log, 'ops')
@@ -105,7 +105,7 @@ describe('the fleet as operators read it', () => {
     assert.ok(row?.health && row.queue, 'what can be read is known')
   })
 
-  it('the fleet as operators read it has it that Redis is full, and who lives meanwhile', async (t) => {
+  it('the fleet as operators read it shows that Redis is full, and which processes are alive meanwhile', async (t) => {
     const { redis, url, stop } = await connectRedis()
     const context = await openContext({ ...console_.config, redisUrls: [url] }, console_.context.log, 'web')
     t.after(async () => {
@@ -301,7 +301,7 @@ describe('the fleet as operators read it', () => {
     assert.ok((await fewest([called])) > idle, 'the state of an API that is called is read')
   })
 
-  it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
+  it('the fleet as operators read it shows that Postgres answers but accepts no usage, until it accepts usage again', async () => {
     const { redis, db, log } = console_.context
     const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', limitsAcquiredAt: 1 } as const
     const isFailing = async () => (await redis.exists(keys.usageFailing)) === 1
@@ -326,7 +326,7 @@ describe('the fleet as operators read it', () => {
     )
   })
 
-  it('the fleet as operators read it has Redis from the start, even if Postgres says nothing', async () => {
+  it('the fleet as operators read it has the state of Redis from the start, even if Postgres does not answer', async () => {
     const { context, config } = console_
     const proxy = await startPostgresProxy(config.databaseUrl)
     proxy.isSilent = true
@@ -347,7 +347,7 @@ describe('the fleet as operators read it', () => {
     await proxy.close()
   })
 
-  it('the fleet as operators read it is the same whatever the clock of the machine says', async (context) => {
+  it('the fleet as operators read it does not depend on the clock of the machine', async (context) => {
     const { redis, clock, telemetry } = console_.context
     const worker = { id: 'w', kind: 'worker', host: 'h', pid: 1, busy: 0, lagMs: 0, memoryBytes: 1, inFlight: 0 }
     const beat = async () => {

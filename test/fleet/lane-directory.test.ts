@@ -63,7 +63,7 @@ test('the calls of an API travel in its earlier queue while only workers of an e
   assert.deepEqual(laneOf('currency'), laneOfOnly(['currency']))
 })
 
-test('documents are loaded when every worker says so, and not while no worker is heard of', async (t) => {
+test('documents count as loaded when every worker reports them, and not while no worker reports anything', async (t) => {
   const { redis, directoryOf } = await openFleet(t)
   const [before, loaded] = [{ weather: '' }, { weather: '', shop: 'd1' }]
   for (const list of [before, loaded]) await publishApis(redis, list)

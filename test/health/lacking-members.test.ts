@@ -65,7 +65,7 @@ describe('the alarm for members that answers lack', () => {
     assert.ok(change?.[1].includes('lacks `temperature_c` (/current)'))
   })
 
-  it('the alarm for members that answers lack is not raised by callers, however many, of a source that has no data for what they want', async () => {
+  it('the alarm for members that answers lack is not raised by callers, however many, who request values for which the source has no data', async () => {
     const probed: (string | undefined)[] = []
     for (let index = 0; index < 20; index += 1)
       probed.push((await answer({ voter: `account-${index}`, lacks: ['temperature_c'] })).probedEndpoint)
@@ -107,7 +107,7 @@ describe('the alarm for members that answers lack', () => {
     assert.equal((await view()).status, 'Healthy')
   })
 
-  it('the alarm for members that answers lack is of one endpoint, and names the members of all', async () => {
+  it('the alarm for members that answers lack is decided for each endpoint, and its text names the members of all endpoints', async () => {
     for (let index = 0; index < LACKING_TO_PROBE; index += 1) {
       await lacking(1, { voter: `account-${index % 2}` })
       await answer({ endpoint: '/other', has: [] })

@@ -175,7 +175,7 @@ test('a changed dependency is installed, a changed script of the manifest is not
   assert.equal((await installsOf(root)).length, 2)
 })
 
-test('what npm installed by hand is not installed again, but its allowed scripts run, in case npm was told to run none', async (t) => {
+test('packages that somebody installed with npm are not installed again, but their allowed scripts run, because npm may have run none', async (t) => {
   const root = await createProject(t)
   await mkdir(path.join(root, 'node_modules', '.bin'), { recursive: true })
   await mkdir(path.join(root, 'node_modules', 'scripted'))
@@ -252,7 +252,7 @@ test('an optional package that npm leaves out is named at each start and tried a
   }
 })
 
-test('a Node that stands in for the pinned one is not taken for good while npm leaves that one out', async (t) => {
+test('a Node that replaces the pinned Node is not accepted for good while npm fails to install the pinned Node', async (t) => {
   const root = await createProject(t, { noNode: true, leaveOut: [NODE] })
   const lockFile = path.join(root, 'package-lock.json')
   const lock = JSON.parse(await readFile(lockFile, 'utf8'))

@@ -77,13 +77,13 @@ describe('the welcome', () => {
     }
   })
 
-  it('the welcome says what CONTACT would give if it is not set, and nothing else about it', () => {
+  it('the welcome names the higher cap that CONTACT would give only if CONTACT is not set', () => {
     assert.doesNotMatch(welcome('::1'), /CONTACT/)
     const words = 'encyclopedia: Wikimedia allows 10 requests a minute'
     assert.match(welcome('::1', undefined, [words]), /CONTACT .*is not set:\n {4}encyclopedia: Wikimedia allows 10/)
   })
 
-  it('the welcome has the password of the demo account, or says how to get another if it was changed', () => {
+  it('the welcome has the password of the demo account, or explains how to get a new password if it was changed', () => {
     const demo = { email: 'demo@localhost', live: 'LIVE', test: 'TEST' }
     assert.match(welcome('::1', { ...demo, password: 'PASSWORD' }), /log in as demo@localhost with PASSWORD\n/)
     assert.match(
@@ -105,7 +105,7 @@ describe('the call that a newcomer makes first', () => {
       ),
     }) as unknown as Api
 
-  it('the first call is one of the weather, else of the first API that can be read, else none', () => {
+  it('the example of a first call is a call of the weather, otherwise of the first API that reads, otherwise there is no example', () => {
     const first = (...apis: Api[]) => {
       const found = newcomersCall(apis)
       return found && `${found.api.slug}${found.endpoint.path}`

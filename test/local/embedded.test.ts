@@ -155,7 +155,7 @@ test('a Postgres whose start was killed is stopped, and its data is there', asyn
   await server.stop()
 })
 
-test('a killed Postgres whose number belongs to another process by now starts again', async (t) => {
+test('a killed Postgres whose process id belongs to another process by now starts again', async (t) => {
   const dataDir = await makePreparedDir(t)
   const first = await startPostgres({ dataDir, print: silent })
   const pidFile = path.join(dataDir, 'postgres', 'data', 'postmaster.pid')
@@ -309,7 +309,7 @@ test('a Redis whose start was killed is stopped, and its data is there', async (
   await server.stop()
 })
 
-test('a leftover Redis whose number is not known is found by its port', async (t) => {
+test('a leftover Redis whose process id is not known is found by its port', async (t) => {
   const dataDir = await makeDataDir(t)
   const killed = await startElsewhere('redis', dataDir)
   const leftover = pidIn(dataDir, 'redis', 'pid')
@@ -416,7 +416,7 @@ test('without Redis but with a container engine, it runs in a container on the s
   assert.match(calls, /^version --format\nimage inspect\n(stop|rm).*\nrm --force\nrun --rm\nstop --time\nrm --force\n$/)
 })
 
-test('a port that is taken is passed over, and one that outgoing connections may take is not chosen', async () => {
+test('a port in use is skipped, and a port that outgoing connections may use is not chosen', async () => {
   const port = await freePort()
   assert.ok(port < 32_768, `${port}`)
   assert.equal(await freePort(port), port)
@@ -457,7 +457,7 @@ async function serverFile(): Promise<string> {
   return which(program.command)
 }
 
-test('servers that run at once have one listener of the end of this process, which leaves with the last of them', async (t) => {
+test('servers that run at the same time share one listener for the end of this process, which is removed with the last server', async (t) => {
   const dataDir = await makeDataDir(t)
   const before = process.listenerCount('exit')
   const servers = await Promise.all(

@@ -32,7 +32,7 @@ async function keep(t: TestContext, name: string, start: (options: EmbeddedOptio
   return { server, said, kill, dataDir }
 }
 
-test('a Redis that dies is started again on the same port and data; the third death in a minute gives it up', async (t) => {
+test('a Redis that dies is started again on the same port and data, and is not started again after the third death in a minute', async (t) => {
   const { server, said, kill, dataDir } = await keep(t, 'Redis', startRedis)
   const client = new Redis(server.url)
   t.after(() => client.disconnect())

@@ -35,7 +35,7 @@ test('the probes of a start are sent whatever the breaker says, once a start', a
   )
 })
 
-test('the probes of a start that Redis does not take are no failure, and leave nothing open', async (t) => {
+test('the probes of a start that Redis refuses do not count as failures, and leave no connection open', async (t) => {
   const config = await open(t)
   const redis = openRedis(config.redisUrls, 'blocking', log)
   t.after(() => closeRedis(redis))

@@ -17,7 +17,7 @@ const Input = Type.Object({
 })
 
 describe('arguments adapted to a schema', () => {
-  it('what stands for nothing is left out when the member is optional, at every level', () => {
+  it('values that mean nothing, such as null, are left out if the member is optional, at every level', () => {
     const given = { query: '', limit: null, take: ' ', fields: [], isNew: '', parameters: null, name: 'x' }
     assert.deepEqual(adaptTo(Input, given), { name: 'x' })
     assert.deepEqual(adaptTo(Input, { name: 'x', calls: [{ id: 1, note: '' }] }), { name: 'x', calls: [{ id: 1 }] })
@@ -25,7 +25,7 @@ describe('arguments adapted to a schema', () => {
     assert.deepEqual(adaptTo(Input, { name: null }), {})
   })
 
-  it('JSON text is read when the schema takes an object or a list, and is text when it takes text', () => {
+  it('JSON text is parsed if the schema expects an object or a list, and stays text if the schema expects text', () => {
     const given = { parameters: '{"a":""}', fields: '["a","b.c"]', calls: ' [{"id":"1"}] ', name: '{"a":1}' }
     assert.deepEqual(adaptTo(Input, given), {
       parameters: { a: '' },
@@ -45,7 +45,7 @@ describe('arguments adapted to a schema', () => {
     assert.deepEqual(adaptTo(Input, { fields: `a${blanks}b${blanks}, c` }), { fields: [`a${blanks}b`, 'c'] })
   })
 
-  it('numbers, true and false are taken as text, and a number for text', () => {
+  it('numbers, true and false are accepted as text, and a number is accepted in place of text', () => {
     const given = { limit: '3', ratio: ' -0.5 ', isNew: 'True', name: 17 }
     assert.deepEqual(adaptTo(Input, given), { limit: 3, ratio: -0.5, isNew: true, name: '17' })
     for (const wrong of ['0x10', '1e999', 'three', '+1', 'Infinity', '12345678901234567890']) {
@@ -54,7 +54,7 @@ describe('arguments adapted to a schema', () => {
     assert.deepEqual(adaptTo(Input, { isNew: 'yes', name: true }), { isNew: 'yes', name: true })
   })
 
-  it('a number is its text when JavaScript would write it in another way, also in a list, and never deeper', () => {
+  it('a number keeps its text if JavaScript would write it differently, also in a list, but not deeper', () => {
     const parameters = '{"a":1.10,"b":[2.0,3],"c":1e3,"d":4,"e":"1.0","body":{"f":5.0}}'
     assert.deepEqual(asWritten(parseJsonBody(Buffer.from(parameters)) as Record<string, unknown>), {
       ...{ a: '1.10', b: ['2.0', 3], c: '1e3', d: 4, e: '1.0', body: { f: 5 } },

@@ -15,7 +15,7 @@ describe('the tools of an API', () => {
     }
   })
 
-  it('the tools of an API take a limit as the parameter of the API that it is another name of, and not as a part of the answer', async () => {
+  it('the tools of an API read limit as an alias of the parameter of the API, and not as the number of items to return', async () => {
     const api = (await loadCatalog(new Map())).get('news') ?? assert.fail()
     const entry = apiTools(api).get('news_top') ?? assert.fail()
     assert.deepEqual(Object.keys(entry.tool.inputSchema.properties ?? {}).toSorted(), [
@@ -32,7 +32,7 @@ describe('the tools of an API', () => {
 })
 
 describe('the tool of an endpoint of a document', () => {
-  it('a parameter whose name no model provider takes has another name in its tool, and is sent under its own', async () => {
+  it('a parameter whose name model providers do not accept has another name in its tool, and is sent to the API under its own name', async () => {
     const query = (name: string, required = false) => ({ name, in: 'query', required, schema: { type: 'string' } })
     const names = ['filter[name]', 'filter_name', '$top', 'é', '日本', 'limit[]', 'a.b', 'x'.repeat(80)]
     const parameters = names.map((name) => query(name, name === '$top'))

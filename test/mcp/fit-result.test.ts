@@ -39,7 +39,7 @@ describe('data that are too long for a model', () => {
     assert.equal(fitData(data, 1_000).data, data)
   })
 
-  it('any data are cut to any length, and what is cut of them is said', () => {
+  it('any data can be cut to any length, and the result states what was cut', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 6 })),

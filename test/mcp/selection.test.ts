@@ -42,7 +42,7 @@ describe('a selection', () => {
     assert.equal(hasTopList(Type.Object({ base: Type.String() })), false)
   })
 
-  it('a path that the schema does not know is refused with the nearest path, or with the existing members', () => {
+  it('a path that the schema does not have is refused with the nearest path, or with the existing members', () => {
     assert.equal(unknownField({ fields: ['base', 'rates.USD', 'results[].place.lon', 'tags[]'] }, Data), undefined)
     const nearest = {
       'results[].titel': 'results[].title',
@@ -68,7 +68,7 @@ describe('a selection', () => {
     }
   })
 
-  it('a selection of a map takes its own members alone, whatever their names are', () => {
+  it('a selection of a map has only own members of the map, whatever their names are', () => {
     assert.equal(unknownField({ fields: ['rates.__proto__'] }, Data), undefined)
     const taken = select(data, { fields: ['rates.__proto__', 'rates.constructor', 'rates.CHF'] })
     assert.deepEqual(taken, { rates: { CHF: 0.9 } })

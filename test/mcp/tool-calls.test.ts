@@ -34,7 +34,7 @@ it('a call whose node is gone does not keep later calls of the same request id f
   assert.equal(await calls.find(1), 'call_of_the_dead', 'its client may cancel it at another node')
 })
 
-it('of two calls that are waited for under one request id neither is found, however long they wait', async () => {
+it('if two calls wait under the same request id, neither can be found by it', async () => {
   const calls = callsOf('both')
   for (let second = 0; second < 60; second += 1) {
     await calls.add(1, 'call_one')
@@ -48,7 +48,7 @@ it('of two calls that are waited for under one request id neither is found, howe
   assert.deepEqual(await redis.keys('*both*'), [])
 })
 
-it('a call of a node of the version before, which does not say when it waited, is one that is waited for', async () => {
+it('a call of a node of the previous version, which does not store when it waits, counts as waiting', async () => {
   const calls = callsOf('upgraded')
   await calls.add(1, 'call_new')
   const [key = ''] = await redis.keys(accountKeys.toolCalls('upgraded', 'session', '*').replace(/[{}]/g, '?'))

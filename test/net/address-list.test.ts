@@ -25,7 +25,7 @@ it('an address and a network have one spelling, without host bits', () => {
     assert.equal(normalizedNetwork(written), normalized, written)
 })
 
-it('what is neither an address nor a network, or means something on one machine alone, is refused', () => {
+it('a text that is not an address or a network, or is valid only on one machine, is refused', () => {
   for (const written of [
     ...[
       '',

@@ -33,7 +33,7 @@ const named = (url: string): string => {
   return address.href
 }
 
-test('Postgres and Redis are found by our look-up of their names', async () => {
+test('the gateway itself resolves the names of Postgres and Redis', async () => {
   const db = openDatabase(named(services.databaseUrl), log)
   assert.equal((await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one, 1)
   await db.destroy()
@@ -65,7 +65,7 @@ test('the mail server is found by our look-up, and one whose name servers are si
   await silent.close()
 })
 
-test('upstreams are found by our look-up, and a name that leads into our own network leads nowhere', async () => {
+test('the gateway itself resolves the names of upstreams, and refuses a name that resolves to a private address', async () => {
   const upstream = createServer((_request, response) => response.end('answer')).listen(0, '127.0.0.1')
   await once(upstream, 'listening')
   const url = `http://upstream.example:${Object(upstream.address()).port}/`

@@ -30,7 +30,7 @@ function find(hostname: string, options: LookupOptions = { all: true }): Promise
   })
 }
 
-test('forty names whose servers are silent hold up no other name, nor the threads of the process, and end by themselves', async () => {
+test('forty names whose name servers are silent delay no other name and block no thread of the process, and their look-ups end', async () => {
   let ended = 0
   const silent = Array.from({ length: 40 }, (_, index) =>
     assert.rejects(
@@ -56,7 +56,7 @@ test('a name has its addresses in the form and of the family that each connectio
   await assert.rejects(find('lookup.example', { family: 6 }), { code: 'ENOTFOUND' })
 })
 
-test('connections that want a name at the same time share its queries', async () => {
+test('connections that look up a name at the same time share its DNS queries', async () => {
   const asked = () => server.asked.filter((name) => name === 'lookup.example').length
   const before = asked()
   await Promise.all(Array.from({ length: 20 }, () => find('lookup.example')))
@@ -65,13 +65,13 @@ test('connections that want a name at the same time share its queries', async ()
   assert.equal(asked(), before + 4, 'nothing is kept')
 })
 
-test('a name that nobody has is distinguished from a name about which no server says anything', async () => {
+test('a name that does not exist is distinguished from a name for which no name server answers', async () => {
   await assert.rejects(find('nobody.example'), { code: 'ENOTFOUND' })
   await assert.rejects(find('a..b'), { code: 'ENOTFOUND' })
   await assert.rejects(find('broken.example'), { code: 'EAI_AGAIN' })
 })
 
-test('names of this machine and plain addresses are no questions for a name server', async () => {
+test('names of this machine and IP addresses cause no query to a name server', async () => {
   for (const name of ['localhost', 'LOCALHOST.', 'app.localhost'])
     assert.deepEqual(await find(name, { family: 4 }), { address: '127.0.0.1', family: 4 })
   assert.deepEqual(await find('::1', {}), { address: '::1', family: 6 })

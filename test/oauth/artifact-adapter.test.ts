@@ -77,7 +77,7 @@ describe('a refresh token', () => {
     assert.deepEqual([await isReplay('shared'), await isReplay('of one process')], [true, false])
   })
 
-  it('a refresh token whose use stored no access token was not used: nobody has got anything for it', async () => {
+  it('a refresh token whose use stored no access token counts as unused, because nobody has received a new token', async () => {
     await store(tokens, 'old')
     await use('old', 'middle')
     await use('middle', 'young')
@@ -101,7 +101,7 @@ describe('a refresh token', () => {
     assert.equal(await isReplay('upgraded'), true)
   })
 
-  it('a code is good once, and is a replay afterwards', async () => {
+  it('an authorization code is valid once, and its second use is a replay', async () => {
     await codes?.upsert('code', { jti: 'code', grantId }, 60)
     await codes?.consume('code')
     await assert.rejects(codes?.consume('code') ?? assert.fail(), { error: 'invalid_grant' })
@@ -109,7 +109,7 @@ describe('a refresh token', () => {
   })
 })
 
-it('an application and its tokens survive a new ENCRYPTION_KEY if they were sealed anew before the old key goes, and are unknown otherwise', async () => {
+it('an application and its tokens survive a new ENCRYPTION_KEY if they were resealed before the old key was removed, and are unknown otherwise', async () => {
   const services = await startServices()
   const [old, next] = [0, 1].map(() => randomBytes(32).toString('base64url'))
   const log = createLog({ level: 'silent', pretty: false }, 'web')

@@ -179,7 +179,7 @@ describe('the authorization server', () => {
     return { status: response.status, error: body.error, body }
   }
 
-  it('the authorization server refuses a registration with 400 if no code may go to an address in it, or if it is no address', async () => {
+  it('the authorization server refuses a registration with 400 if a redirect address is not allowed, or is not an address', async () => {
     const refused = [
       ['nonsense'],
       [''],
@@ -241,7 +241,7 @@ describe('the authorization server', () => {
     assert.equal(status, 201, JSON.stringify(body))
   })
 
-  it('the authorization server takes empty members of a registration as absent', async () => {
+  it('the authorization server treats empty members of a registration as absent', async () => {
     for (const empty of ['', null]) {
       const about = { client_uri: empty, logo_uri: empty, policy_uri: empty, tos_uri: empty }
       const { status, body } = await register([REDIRECT], about)
@@ -257,7 +257,7 @@ describe('the authorization server', () => {
     }
   })
 
-  it('the authorization server fetches documents of applications from public addresses alone', async () => {
+  it('the authorization server fetches documents of applications only from public addresses', async () => {
     const { fetch: guarded } = openMetadataFetch()
     fetched = 0
     for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {

@@ -56,7 +56,7 @@ describe('an address that an application registers for its codes', () => {
       assert.match(refusalOf(address), /^redirect_uris must be .*(vscode|windsurf|cursor): is none of these$/)
   })
 
-  it('an address that an application registers for its codes is a text, whatever else JSON can hold', () => {
+  it('an address that an application registers for its codes must be a string, and every other JSON value is refused', () => {
     for (const given of [null, 9_007_199_254_740_992, true, {}, { toString: 1 }, { href: 'https://a.example' }, []])
       assert.equal(refusalOf(given), 'redirect_uris must be absolute addresses', JSON.stringify(given))
     assert.equal(refusalOf(['https://a.example/callback']), 'redirect_uris must be absolute addresses')
@@ -69,7 +69,7 @@ describe('an address that an application registers for its codes', () => {
         )
   })
 
-  it('an address that an application registers for its codes has nothing that readers of addresses read in two ways', () => {
+  it('an address that an application registers for its codes contains nothing that two parsers could read differently', () => {
     for (const address of [
       ' https://agent.example/callback',
       'https://agent.example/callback ',
@@ -147,7 +147,7 @@ describe('what an application registers', () => {
     assert.deepEqual(adapted({ ...used, ...unused }), { client_name: 'Agent', ...used })
   })
 
-  it('what an application registers as an address for people is one of the web', () => {
+  it('what an application registers as an address for people must be an http: or https: address', () => {
     for (const name of ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri']) {
       for (const address of ['javascript:alert(1)', 'search-ms:query=x', 'nonsense', 7, 'mailto:a@evil.example'])
         assert.throws(() => adapted({ [name]: address }), {
@@ -156,7 +156,7 @@ describe('what an application registers', () => {
     }
   })
 
-  it('what an application registers as its name is one short line, and none when nothing of it can be seen', () => {
+  it('what an application registers as its name becomes one short line, and is dropped if it has no visible characters', () => {
     const { client_name } = adapted({ client_name: `Agent\n\u202e${'x'.repeat(13_000)}` })
     assert.equal(client_name, `Agent ${'x'.repeat(53)}…`)
     assert.deepEqual(adapted({ client_name: '\u202e\u200b\u3164 ' }), {})

@@ -42,7 +42,7 @@ test('a document on a host that has only a private address, or none, is not fetc
   }
 })
 
-test('while documents of silent hosts are fetched a store is looked up', async () => {
+test('while documents of silent hosts are fetched, look-ups of the names of stores still succeed', async () => {
   const { fetch } = openMetadataFetch()
   let ended = 0
   const fetches = Array.from({ length: 20 }, (_, index) =>
@@ -55,7 +55,7 @@ test('while documents of silent hosts are fetched a store is looked up', async (
   await Promise.all(fetches)
 })
 
-test('a fetch that its caller gives up is no mark against the host', async () => {
+test('a fetch that its caller aborts does not count as a failure of the host', async () => {
   const { begin, fetch } = openMetadataFetch()
   const url = documentOf('slow-3.attacker.example')
   await assert.rejects(fetch(url, { signal: AbortSignal.timeout(50) }))

@@ -7,7 +7,7 @@ const signIn = (query: string) => decodeURIComponent(String(adaptSignIn(new URLS
 const tokenForm = (form: string) => decodeURIComponent(String(adaptTokenForm(new URLSearchParams(form), BASE)))
 
 describe('the parameters of a sign-in', () => {
-  it('the parameters of a sign-in that mean nothing here are left out, and wrong parameters stay, so that they are refused', () => {
+  it('the parameters of a sign-in that the gateway does not use are left out, and invalid parameters stay, so that they are refused', () => {
     for (const [given, adapted] of [
       ['', 'scope=call'],
       ['scope=', 'scope=call'],

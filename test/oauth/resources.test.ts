@@ -104,7 +104,7 @@ describe('an address of a resource', () => {
     assert.deepEqual([known, unknown], [known.map(() => true), unknown.map(() => false)])
   })
 
-  it('an address of a resource with a quotation mark breaks no header', () => {
+  it('an address of a resource with a quotation mark does not break the header of the challenge', () => {
     const request = { url: '/mcp?apis="x', originalUrl: '/mcp?apis="x' }
     assert.match(challengeFor(request, 'Bearer', BASE), /resource_metadata="[^"]+\/mcp\?apis=%22x", scope="call"$/)
   })

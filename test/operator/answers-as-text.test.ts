@@ -95,7 +95,7 @@ it('accounts as text show address and id whole, because commands take them, and 
   )
 })
 
-it('a status as text says a headline that is also a problem once', () => {
+it('a status as text prints a headline that is also a problem only once', () => {
   const problem = {
     ...{ rank: 0, label: 'Network', slug: null, text: '3 of 4 APIs cannot be reached', callers: 'Callers get 502.' },
     ...{ todo: 'Check DNS.', runbook: 'network', endedAt: null },

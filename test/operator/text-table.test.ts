@@ -5,7 +5,7 @@ import { textTable } from '../../src/operator/text-table.ts'
 const heads = ['When', 'Who', 'What', 'Change']
 const row = ['2026-11-23 09:07', 'operator (127.0.0.1)', 'user.update', 'tier developer → enterprise, '.repeat(6)]
 
-it('a table fits the terminal: the widest columns are cut, and never columns that say nothing when cut', () => {
+it('a table fits the terminal: the widest columns are cut, but never columns that would be useless when cut', () => {
   const lines = textTable(heads, [row], { whole: ['When'], widthMax: 80 }).split('\n')
   for (const line of lines) assert.ok(line.length <= 80, line)
   assert.match(lines[1] ?? '', /^2026-11-23 09:07 {2}operator.*…$/)

@@ -61,7 +61,7 @@ describe('the condition of an API', () => {
     assert.equal(conditionOf(weather, view({ ...limited, limitedUntil: String(NOW - 1) })).word, 'Healthy')
   })
 
-  it('the condition of an API promises test calls on the plans alone that reach the API', () => {
+  it('the condition of an API promises test calls only on plans that include the API', () => {
     assert.match(conditionOf(news, view({})).effect, /API_NOT_ENABLED\. Test calls work from the Pro plan on\.$/)
     assert.match(
       forPeople({ code: 'PLAN_UPGRADE_REQUIRED', hint: 'Upgrade the plan. upgrade_to=pro' }),
@@ -69,7 +69,7 @@ describe('the condition of an API', () => {
     )
   })
 
-  it('the condition of an API says of a change for the better that calls succeed again, and of one for the worse why', () => {
+  it('the condition of an API says of an improvement that calls succeed again, and of a deterioration why it happened', () => {
     const change = { cause: 'score', code: 'UPSTREAM_TIMEOUT' }
     assert.equal(changeWords({ ...change, from: 'Degraded', to: 'Healthy' }), 'Calls succeed again.')
     assert.equal(changeWords({ ...change, from: 'Down', to: 'Degraded' }), 'Calls succeed again.')
@@ -89,7 +89,7 @@ describe('the condition of an API', () => {
     assert.doesNotMatch(text, /No change/)
   })
 
-  it('the condition of an API that nothing is known of is not said to be new, and its changes are still shown', () => {
+  it('the condition of an API without a known state does not call the API new, and still shows its changes', () => {
     const unknown = conditionOf(weather, view({}))
     assert.match(healthOfTheDay(unknown, past([]), NOW).text, /^<p>Nothing is known of its state at the moment\.<\/p>$/)
     const change = { at: new Date(NOW - 60_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }

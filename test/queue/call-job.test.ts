@@ -64,7 +64,7 @@ describe('the data of a call job', () => {
     }
   })
 
-  it('the data of a call job of a later version tell who waits for the answer, and of no job at all nobody', () => {
+  it('the data of a call job of a later version still names who waits for the answer, and invalid data names nobody', () => {
     const later = { ...stored(1), v: 3, providerKey: 'changed', place: 7 }
     assert.throws(() => parseCalls(later), LaterVersionError)
     const [known] = parseAnswerable(later)

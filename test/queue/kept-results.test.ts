@@ -25,7 +25,7 @@ it('a kept result is unpacked once for all who fetch it, and each of them gets t
   assert.equal(await results.read({ ...call, accountId: 'another' }), undefined)
 })
 
-it('a kept result that is not there yet is looked for again', async () => {
+it('a result that is not stored yet is looked up again at the next request', async () => {
   const results = new KeptResults(redis, 10_000_000)
   assert.equal(await results.read({ id: 'call-2', accountId: ACCOUNT }), undefined)
   const call = await keep('call-2', 10)

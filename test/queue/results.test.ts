@@ -21,13 +21,13 @@ async function endResults(accountId: string): Promise<void> {
   for (const member of await redis.zrange(index, '0', '-1')) await redis.zadd(index, Date.now() - 5_000, member)
 }
 
-it('the first outcome of a call stays', async () => {
+it('the first stored outcome of a call is never replaced', async () => {
   assert.equal(await store('first', 'call-1', undefined, 'one'), 'kept')
   assert.equal(await store('first', 'call-1', undefined, 'two'), 'earlier')
   assert.equal((await readResult(redis, { id: 'call-1', accountId: 'first' }))?.body.toString(), 'one')
 })
 
-it('of an outcome and the start of a call, the first is seen by the other', async () => {
+it('the outcome of a call and the start of its run see each other, whichever is stored first', async () => {
   const [started, cancelled] = ['call-1', 'call-2'].map((id) => ({ id, accountId: 'starts' }))
   assert.ok(started && cancelled)
   assert.equal(await startCall(redis, started), true)
@@ -66,7 +66,7 @@ it('an asynchronous call is refused while the results of its account take all th
   await record(taken)
 })
 
-it('bodies that no node has taken share the room of their account, and one always fits', async () => {
+it('bodies that no node has fetched share the room of their account, and a single body always fits', async () => {
   const body = (megabytes: number) => Buffer.alloc(megabytes * 1024 * 1024, 'x')
   const keep = (id: string, megabytes: number) => storeBody(redis, { id, accountId: 'bodies' }, body(megabytes))
   assert.ok(await keep('call-1', 20))

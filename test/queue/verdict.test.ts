@@ -13,7 +13,7 @@ import {
 
 const ALL: Reach[] = ['refused', 'unsent', 'maybe-sent', 'sent', 'answered']
 
-it('how far a call got goes from a refusal to an answer, and the further of two is the later', () => {
+it('the reach of a call grows from a refusal to an answer, and of two values the further counts', () => {
   for (const [index, reach] of ALL.entries()) {
     for (const [other, least] of ALL.entries()) {
       assert.equal(hasReached(reach, least), index >= other)

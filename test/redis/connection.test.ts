@@ -36,7 +36,7 @@ describe('a Redis connection', () => {
   })
   after(() => services.stop())
 
-  it('a Redis connection has its socket in the `stream` field that corking leans on', async () => {
+  it('a Redis connection has its socket in the field `stream`, which the corking of writes depends on', async () => {
     const redis = new Redis(services.redisUrl, { lazyConnect: true })
     try {
       await redis.connect()
@@ -107,7 +107,7 @@ describe('a Redis connection', () => {
     waiter.disconnect()
   })
 
-  it('a Redis connection of a producer does not take for silence that this process was too busy to listen', async () => {
+  it('a Redis connection of a producer does not count the time in which its own process was too busy to read as silence of Redis', async () => {
     const producer = openRedis([services.redisUrl], 'producer', log)
     await until(() => producer.status === 'ready')
     const answers: Promise<string>[] = []
@@ -199,7 +199,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('a Redis connection is closed politely when it is up and at once when it is not', async () => {
+  it('a Redis connection is closed with QUIT if it is open, and at once if it is not', async () => {
     const up = openRedis([services.redisUrl], 'producer', log)
     await until(() => up.status === 'ready')
     const pending = up.ping()

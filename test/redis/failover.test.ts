@@ -88,7 +88,7 @@ describe('one address behind which a replica is promoted', () => {
     assert.equal(await second.client.get('key'), 'by the reader')
   })
 
-  it('an address that leads to a replica for good is connected to about once a second, and the replica is named as the problem', async (t) => {
+  it('an address that stays a replica is tried about once a second, and the problem names the replica', async (t) => {
     const replica = primary === first ? second : first
     const redis = openRedis([urlOf(replica.port)], 'producer', log)
     t.after(() => closeRedis(redis))
@@ -107,7 +107,7 @@ describe('one address behind which a replica is promoted', () => {
   })
 })
 
-it('a Valkey that is a node of a Cluster is known as that by the name that Valkey has for it', async (t) => {
+it('a Valkey that is a node of a Cluster is recognised by the name that Valkey uses for the mode', async (t) => {
   const redis = openRedis([urlOf(first.port)], 'producer', log)
   t.after(() => closeRedis(redis))
   for (const field of ['redis_mode', 'server_mode'])

@@ -95,7 +95,7 @@ describe('a Redis Cluster behind TLS', () => {
     }
   })
 
-  it('a Redis Cluster behind TLS whose certificate names hosts alone is reached by the names that it announces', async (t) => {
+  it('a Redis Cluster behind TLS whose certificate has only host names is reached by the names that it announces', async (t) => {
     const { certFile, keyFile } = await makeCertificate('DNS:localhost')
     setDefaultCACertificates([...trusted, ca, await readFile(certFile, 'utf8')])
     t.after(() => setDefaultCACertificates([...trusted, ca]))
@@ -127,7 +127,7 @@ describe('a Redis Cluster behind TLS', () => {
     assert.match(await refusalOf(wrong.slice(0, 1)), /WRONGPASS/)
   })
 
-  it('a Redis Cluster behind TLS whose certificate nobody here trusts is not used, and the reason is said', async () => {
+  it('a Redis Cluster behind TLS whose certificate is not trusted is not used, and the log has the reason', async () => {
     setDefaultCACertificates(trusted)
     try {
       assert.match(await refusalOf(urls.slice(0, 1)), /self-signed certificate/)
@@ -137,7 +137,7 @@ describe('a Redis Cluster behind TLS', () => {
     }
   })
 
-  it('a Redis Cluster behind TLS of which a part is gone says how much of it is left', async () => {
+  it('the problem of a Redis Cluster behind TLS that lost a part states how many slots are served', async () => {
     for (const { client } of nodes) {
       await client.call('CLUSTER', 'DELSLOTSRANGE', '4096', '8191')
       await until(async () => /cluster_state:fail/.test(String(await client.cluster('INFO'))))

@@ -81,7 +81,7 @@ describe('every page of the portal', () => {
     })
   })
 
-  it('names without end break, and leave the buttons of every row in sight, wide or narrow', async (t) => {
+  it('very long names wrap, and the buttons of every row stay visible, in wide and narrow windows', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       await signUpIn(page)
       await page.goto('/account/teams')

@@ -139,7 +139,7 @@ describe('leaving', () => {
     )
   })
 
-  it('an account that owns teams stays until they are handed over or deleted, and the refusal names the teams', async () => {
+  it('an account that owns teams cannot be deleted until the teams are handed over or deleted, and the refusal names the teams', async () => {
     const [owner, member] = [await signUp(gateway), await signUp(gateway)]
     const team = async (name: string) =>
       (await send(gateway, '/v1/teams', { token: owner.token, body: { name } })).body.team.id

@@ -108,7 +108,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
       ({ action }) => action,
     )
 
-  it('the sign-in of an account by the OIDC provider makes an account for a new person, who may make live calls and leads a whole life without a password', async () => {
+  it('the sign-in of an account by the OIDC provider makes an account for a new person, who may make live calls and needs a password only to delete the account', async () => {
     const person = newPerson()
     const answer = await signIn(person)
     assert.equal(answer.status, 200, answer.body)
@@ -176,7 +176,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     assert.equal(ids[0], ids[1])
   })
 
-  it('the sign-in of an account by the OIDC provider leads to nothing without an address that one document of the provider calls proven', async () => {
+  it('the sign-in of an account by the OIDC provider is refused without an address that the provider reports as verified', async () => {
     const stranger = await signUp(gateway)
     await prove(stranger)
     for (const claims of [
@@ -228,7 +228,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     assert.match((await signIn(person)).body, /belongs to somebody else/, 'one person of the provider has an account')
   })
 
-  it('the sign-in of an account by the OIDC provider takes no account whose address is not proven without its password', async () => {
+  it('the sign-in of an account by the OIDC provider does not link an account whose address is not proven without its password', async () => {
     const account = await signUp(gateway)
     const person = newPerson({ email: account.email })
     const answer = await signIn(person)
@@ -355,7 +355,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     assert.match((await signIn(person, '/connect/x?a=1#b"><script>')).body, /content="0;url=\/connect\/x\?a=1"/)
   })
 
-  it('the sign-in of an account by the OIDC provider says when the provider does not answer, and works when it does again', async () => {
+  it('the sign-in of an account by the OIDC provider reports that the provider does not answer, and works again when the provider answers', async () => {
     for (const page of ['/login', '/signup'])
       assert.match((await browse(page)).body, /href="\/login\/oidc" data-provider>Sign in with Example ID</)
     const alone = await gateway.startWeb({ OIDC_ISSUER: 'http://127.0.0.1:9', OIDC_NAME: 'Nobody' })

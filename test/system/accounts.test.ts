@@ -52,7 +52,7 @@ describe('accounts', () => {
     assert.equal(refused?.body.code, 'EMAIL_IN_USE')
   })
 
-  it('accounts show their profile, in which no terms were accepted, for none are shown', async () => {
+  it('accounts show their profile, in which no acceptance of terms is recorded, because the gateway shows no terms', async () => {
     const { status, body } = await send(gateway, '/v1/me', { token: account.token })
     assert.equal(status, 200)
     assert.deepEqual(Object.keys(body).sort(), ['email', 'id', 'termsAcceptedAt', 'tier'])
@@ -74,7 +74,7 @@ describe('accounts', () => {
     assert.equal(answers[0]?.body.code, 'INVALID_CREDENTIALS')
   })
 
-  it('accounts take passwords as they are: blanks, Unicode and every one of 256 characters count', async () => {
+  it('accounts accept passwords unchanged: spaces, Unicode and all of up to 256 characters count', async () => {
     const email = `${randomUUID()}@example.com`
     const password = ` ${'😀'.repeat(127)}${'é'.repeat(127)} `
     assert.equal((await send(gateway, '/v1/auth/signup', { body: { email, password } })).status, 201)
@@ -172,7 +172,7 @@ describe('accounts', () => {
     }
   })
 
-  it('accounts make no key with a body that comes after the log-out', async () => {
+  it('accounts cannot create a key with a body that arrives after the log-out', async () => {
     const person = await signUp(gateway)
     const { hostname, port } = new URL(first)
     const socket = connect(Number(port), hostname)
@@ -259,7 +259,7 @@ describe('accounts', () => {
     }
   })
 
-  it('accounts are one in every Unicode form of their address and password, and so are names that they give', async () => {
+  it('accounts are the same in every Unicode form of their address and password, and names are stored in one form', async () => {
     const name = randomUUID()
     const password = 'p\u00e4ssw\u00f6rt \u00e9t\u00e9'
     const made = await send(gateway, '/v1/auth/signup', { body: { email: `${name}@b\u00fccher.example`, password } })
@@ -298,7 +298,7 @@ describe('accounts', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token, url: without })).status, 401)
   })
 
-  it('accounts throttle sign-ups by minute and hour, and failed log-ins, by client address, and shut no owner out', async () => {
+  it('sign-ups by minute and hour, and failed log-ins, are throttled by client address, and never lock the owner of an account out', async () => {
     const url = await gateway.startWeb({
       SIGNUP_PER_MINUTE: '3',
       SIGNUP_PER_HOUR: '2',
@@ -424,7 +424,7 @@ describe('API keys', () => {
   const call = async (key: string, url?: string) =>
     (await send(gateway, EXAMPLE_CALL, { key, ...(url ? { url } : {}) })).status
 
-  it('API keys are shown once, and listed with everything but themselves', async () => {
+  it('API keys are shown once, and listings contain everything except the key itself', async () => {
     const person = await signUp(gateway)
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const body = { label: 'Ünïcode label', environment: 'test', expiresAt }
@@ -456,7 +456,7 @@ describe('API keys', () => {
     for (const key of [person.live, person.test, made.body.key]) assert.ok(!list.text.includes(key))
   })
 
-  it('API keys are not made from a body with a member that is not known, which was to narrow the key', async () => {
+  it('API keys are not created from a body with an unknown member, because the member may be meant to restrict the key', async () => {
     const person = await signUp(gateway)
     const listed = async () => (await send(gateway, '/v1/keys', { token: person.token })).body.keys.length
     const before = await listed()
@@ -480,7 +480,7 @@ describe('API keys', () => {
     assert.equal(await listed(), before)
   })
 
-  it('accounts accept further members of a body if none of them narrows what is made', async () => {
+  it('accounts accept unknown members of a body if the members could not restrict what is created', async () => {
     const { token, password } = await signUp(gateway)
     const team = { name: 'A team', description: 'of no use here' }
     assert.equal((await send(gateway, '/v1/teams', { token, body: team })).status, 201)
@@ -549,7 +549,7 @@ describe('API keys', () => {
     assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
   })
 
-  it('API keys can be made 200 times a day, however many are revoked; what makes none does not count', async () => {
+  it('API keys can be created 200 times a day, however many are revoked, and failed attempts do not count', async () => {
     const { id, token } = await signUp(gateway)
     const make = async (body: object = {}) => await send(gateway, '/v1/keys', { token, body })
     const makeAndRevoke = async () => {

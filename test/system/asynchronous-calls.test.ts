@@ -52,7 +52,7 @@ describe('an asynchronous call', () => {
   }
   const inFlight = (): Promise<number> => redis.zcard(accountKeys.inFlight(account.id, 'live'))
 
-  it('an asynchronous call is taken at once, tells its place and time, and then answers as it would have', async () => {
+  it('an asynchronous call is accepted at once, reports its position and expected time, and then returns the answer of a normal call', async () => {
     upstream.play('random-facts', () => fact)
     const ids: string[] = []
     for (let index = 0; index < 4; index += 1) {
@@ -201,7 +201,7 @@ describe('an asynchronous call', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length, 2)
   })
 
-  it('an asynchronous call fails as it would have, and gives its month back', async () => {
+  it('an asynchronous call fails like a normal call, and its unit of the month is given back', async () => {
     upstream.play('dog-images', (_arrival, response) => void response.writeHead(501).end())
     const used = async (): Promise<string | undefined> =>
       /"month";r=(\d+)/.exec(
@@ -247,7 +247,7 @@ describe('an asynchronous call', () => {
     assert.deepEqual(await ended(), { OK: 3, UPSTREAM_ERROR: 1 })
   })
 
-  it('an asynchronous call is not there for another account, nor one that never was', async () => {
+  it('an asynchronous call of another account, or an unknown id, is answered 404', async () => {
     const other = await signUp(gateway)
     const taken = await start(FACT, 'respond-async', { key: account.test })
     const id = String(taken.headers.get('x-call-id'))
@@ -384,7 +384,7 @@ describe('an asynchronous call', () => {
     assert.equal((await look(id)).status, 200)
   })
 
-  it('an asynchronous call with a wait that is no number ignores it, as RFC 7240 wants', async () => {
+  it('an asynchronous call ignores a wait that is not a number, as RFC 7240 requires', async () => {
     const answer = await start(FACT, 'wait=soon', { key: account.test })
     assert.equal(answer.status, 200)
     assert.equal(answer.headers.get('preference-applied'), null)
@@ -423,7 +423,7 @@ describe('an asynchronous call', () => {
         ...modernMessage(method, { taskId }, options.capabilities ?? TASKS),
       })
 
-    it('an asynchronous call of an MCP client that takes tasks is one after two seconds, on every node, until it has its result', async () => {
+    it('a call of an MCP client that supports tasks becomes a task after two seconds, on every node, until it has its result', async () => {
       const dogsHeld = holdDogs()
       await withMcpClient(
         `${gateway.urls[0]}/mcp/dog-images`,
@@ -509,7 +509,7 @@ describe('an asynchronous call', () => {
       assert.equal(JSON.parse(result.content[0].text).code, 'UPSTREAM_ERROR')
     })
 
-    it('an asynchronous call of an MCP client that wants its progress hears of it until the result, of either generation', async () => {
+    it('an MCP client of either generation that requests progress gets progress notifications until the result', async () => {
       for (const options of [pinned, {}]) {
         const dogsHeld = holdDogs()
         await withMcpClient(`${gateway.url}/mcp/dog-images`, headers(), options, async ({ client }) => {
@@ -587,7 +587,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await inFlight()) === 0)
   })
 
-  it('an asynchronous call that was lost is not pending for ever', async () => {
+  it('an asynchronous call that was lost ends at its deadline', async () => {
     const id = `call_${'a'.repeat(32)}`
     const past = Date.now() - 60_000
     const call = {

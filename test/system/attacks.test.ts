@@ -57,13 +57,14 @@ describe('one caller', () => {
     assert.ok(isPassed, JSON.stringify(figures))
   }
 
-  it('one caller that asks the attacks for help gets a list of all, and a misspelt attack is named', () => {
+  it('the command of the attacks lists all attacks with --help, and names a misspelt attack', () => {
     for (const { name, claim } of SCENARIOS) assert.ok(HELP.includes(`  ${name} `) && HELP.includes(claim), name)
     assert.deepEqual([choose(['--help']), choose([]), choose(['close-api'])], [undefined, SCENARIOS, [closeApi]])
     assert.throws(() => choose(['close']), { message: 'there is no scenario "close" (--help lists them)' })
   })
 
-  it('one caller whose own parameters make an upstream fail takes it from nobody', () => assertHeld(closeApi, 2))
+  it('one caller whose own parameters make an upstream fail does not make the upstream unavailable to others', () =>
+    assertHeld(closeApi, 2))
 
   it('one caller with many accounts leaves room in an hourly cap for other networks, and alone has all of it', async () => {
     await assertHeld(manyAccounts, 1)
@@ -75,7 +76,7 @@ describe('one caller', () => {
   it('one caller with many networks, or with old and proven accounts, leaves room in an hourly cap for others', () =>
     assertHeld(onePersonShort, 1))
 
-  it('one caller of many accounts whose calls make an upstream fail keeps nobody from it', () =>
+  it('one caller with many accounts whose calls make an upstream fail does not make the upstream unavailable to others', () =>
     assertHeld(halfOpen, 1))
 
   it('one caller whose own parameters meet a limit keeps nobody from an API, or for a minute', () =>
@@ -87,7 +88,8 @@ describe('one caller', () => {
   it('one caller without an account begins sign-ins, and leaves nothing and leads nowhere', () =>
     assertHeld(signIns, 1))
 
-  it('one caller fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
+  it('one caller can store as many bytes of results in Redis as its plan allows, and no more', () =>
+    assertHeld(redisMemory, 0))
 
   it('one caller has so many connections and anonymous requests a second, others and accounts are served', async () => {
     const { token, test } = await signUp(gateway)
@@ -146,7 +148,7 @@ describe('one caller', () => {
     assert.equal((await report(caller)).status, 200)
   })
 
-  it('an account has so many requests beside calls a second, whatever their routes', async () => {
+  it('an account may send a limited number of requests a second that are not calls, whatever their routes are', async () => {
     const [caller, other] = [await signUp(gateway), await signUp(gateway)]
     const url = await nodeWith(ONE_REQUEST_A_SECOND)
     const call = { jsonrpc: '2.0', id: 1, method: 'ping' }
@@ -191,7 +193,7 @@ describe('one caller', () => {
     assert.equal((await poll()).status, 401)
   })
 
-  it('one caller has less without an account of what costs more: sign-ins of applications and pages made for each', async () => {
+  it('one caller without an account has lower limits for requests that cost more, such as sign-ins of applications and pages that are rendered for each request', async () => {
     const url = await nodeWith(FEW_OF_STRANGERS)
     const costly = [
       ['/oauth/authorize?client_id=unknown', 10],

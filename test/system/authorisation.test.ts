@@ -170,7 +170,7 @@ describe('authorisation', () => {
     return await signSessionToken(jwt, { userId: account.id, sessionId: id }, expiresAt)
   }
 
-  it('authorisation is refused with 401 on every row without a session that stands', async () => {
+  it('every row of the authorisation table is refused with 401 without a valid session', async () => {
     const owner = people.owner
     const ended = await openSession(owner)
     await send(gateway, '/v1/auth/logout', { method: 'POST', token: ended })

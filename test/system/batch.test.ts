@@ -156,7 +156,7 @@ describe('a batch', () => {
     await until(async () => (await inFlight(caller)) === 0)
   })
 
-  it('a batch goes on with the rights that its caller has now: another change of the account ends nothing', async () => {
+  it('a batch continues with the current rights of its caller, and other changes of the account do not end it', async () => {
     const caller = await signUp(gateway)
     const { id } = await createKey(gateway, caller.token)
     const answers: (() => void)[] = []
@@ -207,7 +207,7 @@ describe('a batch', () => {
     assert.deepEqual([total.failed, total.deduplicated], [3, 2])
   })
 
-  it('a batch is refused as a whole if not all calls fit, with the time at which they fit, or takes the calls that fit', async () => {
+  it('a batch is refused as a whole if the limits do not allow all calls, with the time at which they do, or makes the calls that the limits allow', async () => {
     const caller = await signUp(gateway)
     await batch(breeds(3), { key: caller.live })
     const all = await open(breeds(8, 3), { key: caller.live })
@@ -341,7 +341,7 @@ describe('a batch', () => {
     upstream.play('dog-images', () => dog)
   })
 
-  it('a batch gets ahead of nobody: single calls of others wait no longer than their share', async () => {
+  it('a batch does not delay others: single calls of other accounts wait no longer than their share requires', async () => {
     const [greedy, other] = [await signUp(gateway, 'pro'), await signUp(gateway, 'pro')]
     upstream.play('trivia', () => ({ response_code: 0, results: [] }))
     const questions = (mark: string, count: number) =>
@@ -442,7 +442,7 @@ describe('a batch', () => {
     }
   })
 
-  it('a batch with a body that is none, or without a credential, is refused', async () => {
+  it('a batch without a valid body, or without a credential, is refused', async () => {
     for (const body of [
       {},
       { calls: [] },

@@ -35,7 +35,7 @@ describe('the benchmark', () => {
     assert.deepEqual([calls, Math.round(callsPerSecond), p50Ms, p99Ms, failures], [30218, 15034, 0.5, 1_200, {}])
   })
 
-  it('the benchmark takes answers other than 2xx and broken connections in wrk for failures', () => {
+  it('the benchmark counts answers other than 2xx and broken connections in wrk as failures', () => {
     const text = `${WRK}  Non-2xx or 3xx responses: 18\n  Socket errors: connect 0, read 3, write 0, timeout 1\n`
     const { calls, failures } = readWrk(text)
     assert.equal(calls, 30200)

@@ -78,7 +78,7 @@ describe('a request', () => {
     assert.deepEqual(wrong, [])
   })
 
-  it('a request brings at most 16 KiB, unless its route says that it needs more', () => {
+  it('a request may have a body of at most 16 KiB, unless its route allows more', () => {
     assert.equal(app.initialConfig.bodyLimit, 16 * 1024)
     const larger = listRoutes(app).filter(({ options }) => (options.bodyLimit ?? 0) > 16 * 1024)
     assert.deepEqual(
@@ -126,7 +126,7 @@ describe('a request', () => {
     assert.equal(statuses.filter((status) => status === 429).length, 8 - served)
   })
 
-  it('a log-out on a page is of the address that sent it: what another address uses up keeps no session alive', async () => {
+  it('a log-out on a page counts for the address that sent it, so that requests from other addresses cannot prevent it', async () => {
     const [thief, person] = [await signUp(gateway), await signUp(gateway)]
     const leave = async (token: string, remoteAddress: string) => {
       const headers = { cookie: `agw_session=${token}`, 'x-portal-request': '1' }

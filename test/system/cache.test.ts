@@ -148,7 +148,7 @@ describe('stored answers', () => {
     assert.equal(count('mock-data') - before, 1)
   })
 
-  it('stored answers are never kept of a failure or of a random endpoint', async () => {
+  it('answers of failures and of random endpoints are never stored', async () => {
     upstream.play('mock-data', (_arrival, response) => void response.writeHead(400).end('{}'))
     const before = count('mock-data')
     for (let time = 0; time < 2; time += 1) assert.equal((await call('/mock-data/posts?id=78')).status, 502)
@@ -179,7 +179,7 @@ describe('stored answers', () => {
     )
   })
 
-  it('stored answers are apart for raw and mapped answers and for undeclared parameters, not for their order', async () => {
+  it('stored answers are separate for raw and mapped answers and for undeclared parameters, but not for the order of parameters', async () => {
     upstream.play('mock-data', () => ({ ...post('60', 't'), unmapped: true }))
     const before = count('mock-data')
     const raw = { headers: { 'x-gateway-response': 'raw' } }

@@ -69,7 +69,7 @@ describe('the log of calls of an account', () => {
     assert.deepEqual((await read(`/v1/logs/${request}`)).body.calls, [call])
   })
 
-  it('a call that failed and a call that was refused say why', async () => {
+  it('the log of calls has the reason of a failed call and of a refused call', async () => {
     const failed = await send(gateway, '/v1/call/trivia/questions', { key: account.live })
     const { call } = (await logged(idsOf(failed).call)).body
     assert.deepEqual([call.status, call.code, call.cause], [502, 'UPSTREAM_ERROR', 'HTTP 500'])

@@ -58,7 +58,7 @@ describe('the pages of calls in the portal', () => {
     })
   })
 
-  it('a call that is not there is said to be none, and an id of a wrong form is not sent', async (t) => {
+  it('the page of an unknown call says that the log does not have it, and an id of a wrong form is not sent', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       await signUpIn(page)
       await page.goto(`/account/calls/call_${'0'.repeat(32)}`)

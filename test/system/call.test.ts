@@ -54,7 +54,7 @@ describe('a call', () => {
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
   })
 
-  it('a call whose large answer finds no room, because a node died with other answers of its account, is answered so, with the time to come again', async (t) => {
+  it('a call whose large answer has no room, because a node died with other answers of its account, gets a refusal with a Retry-After', async (t) => {
     const redis = openOperatorRedis(gateway)
     t.after(() => redis.disconnect())
     const page = 'x'.repeat(80_000)
@@ -75,7 +75,7 @@ describe('a call', () => {
     assert.equal((await call(2)).status, 200)
   })
 
-  it('a call to an API that is not enabled is refused for its parameters first, and then with the time to come again', async () => {
+  it('a call to an API that is not enabled is refused for invalid parameters first, and otherwise with API_NOT_ENABLED and a Retry-After', async () => {
     const pro = await signUp(gateway, 'pro')
     const codes = []
     for (const query of ['max=99', 'max=5']) {

@@ -60,7 +60,7 @@ describe('caps', () => {
     )
   })
 
-  it('caps are shown in the catalog: what is left, and when the next call would have its turn', async () => {
+  it('the catalog shows what is left of caps, and when the next call would be sent', async () => {
     upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b' }))
     const limits = async () => (await send(gateway, '/v1/catalog/mock-data')).body.limits
     assert.deepEqual((await limits()).rates, [{ max: 5, seconds: 30, left: 5 }])

@@ -88,23 +88,23 @@ describe('in Redis', () => {
     assertCost(await cost(() => one(FACT)), { wire: 9, all: 59 })
   })
 
-  it('a stored answer alone costs these commands', async () => {
+  it('a call that gets a stored answer costs these Redis commands', async () => {
     await one(weather(1.5))
     assertCost(await cost(() => one(weather(1.5))), { wire: 7, all: 31 })
   })
 
-  it('a cacheable call whose answer is not stored costs these commands', async () => {
+  it('a cacheable call whose answer is not stored costs these Redis commands', async () => {
     const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
     const count = await cost(() => one(weather(next())))
     // The first call of a second also looks for stored answers that have ended.
     assertCost(count, { wire: 12, all: count.all === 74 ? 74 : 73 })
   })
 
-  it('a call with a test key costs these commands', async () => {
+  it('a call with a test key costs these Redis commands', async () => {
     assertCost(await cost(() => one(FACT, { key: stage.account.test })), { wire: 6, all: 28 })
   })
 
-  it('a refused call costs these commands', async () => {
+  it('a refused call costs these Redis commands', async () => {
     assertCost(await cost(() => one(weather(999), { status: 400 })), { wire: 1, all: 9 })
   })
 
@@ -123,7 +123,7 @@ describe('in Redis', () => {
     }
   })
 
-  it('a body of 50 KB goes in once and out once', async () => {
+  it('a body of 50 KB is written to Redis once and read once', async () => {
     const text = 'x'.repeat(50 * 1_024)
     stage.upstream.play('random-facts', () => ({ ...recorded('random-facts'), text }))
     const bytes = async () => {

@@ -103,7 +103,7 @@ describe('the console in a browser', { skip }, () => {
     assert.deepEqual(serious, [], JSON.stringify(serious, null, 1).slice(0, 2_000))
   }
 
-  it('the console in a browser lets in who has the token, by keyboard alone, and nobody else', async () => {
+  it('the console in a browser lets in only a person with the token, who needs no mouse', async () => {
     await page.goto(url)
     await checkAccess()
     await page.keyboard.type('this is not the token')
@@ -147,7 +147,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(day.at.length, 96)
   })
 
-  it('the console in a browser says that it has no news while nothing comes from the console, and is live again afterwards, with the focus and the marked text where they were', async (t) => {
+  it('the console in a browser reports that it has no update while the console sends nothing, and is live again afterwards, with the same focus and selected text', async (t) => {
     const network = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) })
     t.after(() => network.close())
     const cutOff = await context.newPage()
@@ -393,7 +393,7 @@ describe('the console in a browser', { skip }, () => {
     await operate('resume', 'timezone')
   })
 
-  it('the console in a browser breaks names without end, so that no page of accounts and calls scrolls sideways', async () => {
+  it('the console in a browser wraps very long names, so that no page of accounts and calls scrolls sideways', async () => {
     const email = `${'e'.repeat(60)}@${'d'.repeat(60)}.${'c'.repeat(60)}.example.com`
     const signup = await send(gateway, '/v1/auth/signup', { body: { email, password: 'a long enough password' } })
     const { token, user } = signup.body

@@ -62,7 +62,7 @@ describe('pages of other origins', () => {
       assert.equal(originOf(response), PAGE, `${response.status}`)
   })
 
-  it('no page gets at accounts, no answer allows a cookie, and the header of the portal is never allowed', async () => {
+  it('pages of other origins cannot use account routes, no answer allows cookies, and the header of the portal is never allowed', async () => {
     const paths = ['/v1/keys', '/v1/me', '/v1/auth/login', '/v1/callx', '/portal/login', '/account', '/forgot']
     for (const path of paths) {
       assert.equal(originOf(await preflight(path)), null, path)

@@ -177,7 +177,7 @@ describe('while Redis is unreachable', () => {
 })
 
 describe('while Redis says nothing', () => {
-  it('while Redis says nothing, calls are refused with 503, and hold nothing when it goes on', async (t) => {
+  it('while Redis is silent, calls are refused with 503, and use none of the limits when Redis answers again', async (t) => {
     const client = new Redis(redis.url)
     const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
     await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
@@ -231,7 +231,7 @@ describe('while Redis is full', () => {
     await until(async () => (await used()) === 5)
   })
 
-  it('while Redis is full, calls are refused with 503 and a wait, a revoked key with 401, and nodes stay ready, because all else is served', async () => {
+  it('while Redis is full, calls are refused with 503 and a Retry-After, a revoked key with 401, and nodes stay ready, because everything else works', async () => {
     const client = new Redis(redis.url)
     const [, before = '0'] = (await client.config('GET', 'maxmemory')) as string[]
     after(() => client.disconnect())
@@ -292,7 +292,7 @@ describe('while Postgres is unreachable', () => {
 })
 
 describe('while Postgres says nothing', () => {
-  it('while Postgres says nothing, requests that need it are refused with 503 within 2 s, readyz included, and known keys go on calling', async () => {
+  it('while Postgres is silent, requests that need it are refused with 503 within 2 s, readyz included, and calls with known keys still work', async () => {
     await until(async () => (await call()).status === 200)
     const { takeAll } = await stepsOfSignIn()
     const pids = await postgresPids()

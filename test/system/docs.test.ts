@@ -227,7 +227,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('the documentation has no line for curl in a guide that the gateway does not take as it stands', async () => {
+  it('every curl command in the guides works unchanged', async () => {
     const [writer, leaver, colleague] = [await signUp(gateway), await signUp(gateway), await signUp(gateway)]
     const { body: listed } = await send(gateway, '/v1/keys', { token: writer.token })
     let teamId = ''
@@ -291,7 +291,7 @@ describe('the documentation', () => {
     )
   })
 
-  it('the documentation names no hosts in its pages but the hosts of the sources', async () => {
+  it('the pages of the documentation load nothing from other hosts, and link only to the hosts of the sources', async () => {
     for (const path of ['/', '/agents', '/docs', '/docs/reference', '/docs/errors', '/signup']) {
       const { text } = await read(path)
       for (const [, address = ''] of text.matchAll(/(?:src|href)="(https?:[^"]+)"/g))

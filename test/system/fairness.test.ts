@@ -141,7 +141,7 @@ describe('accounts that share an upstream', () => {
     assert.ok((counts[2] ?? 0) >= 34 && (counts[2] ?? 0) <= 46, `${counts}`)
   })
 
-  it('accounts that share an upstream are not held up by the calls of one that has used its share, nor does it get more by pausing', async () => {
+  it('accounts that share an upstream do not wait for the calls of an account that has used its share, and an account does not get more by pausing', async () => {
     upstream.play('timezone', () => recorded('timezone'))
     const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, headers = {}) =>
@@ -191,7 +191,7 @@ describe('accounts that share an upstream', () => {
     assert.equal(arrivals('').length, 7)
   })
 
-  it('accounts that share an upstream count as one by all their keys', async () => {
+  it('all keys of an account count together for its share of an upstream', async () => {
     upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b' }))
     const account = await signUp(gateway)
     const second = await createKey(gateway, account.token)

@@ -64,7 +64,7 @@ describe('a fallback source', () => {
 
   afterEach(forget)
 
-  it('a fallback source gets no request while the first source answers or knows no such word, and the answer says which source answered', async () => {
+  it('a fallback source gets no request while the first source answers or does not have the word, and the answer names the source', async () => {
     answerFirst()
     answerSecond()
     const answer = await define('first')
@@ -154,7 +154,7 @@ describe('a fallback source', () => {
     assert.equal((await define('extra&more=1')).status, 502)
   })
 
-  it('a fallback source that knows no such word ends the call with 404, and one that fails leaves the failure of the first', async () => {
+  it('a call gets 404 if the fallback source does not have the word, and the failure of the first source if the fallback source fails too', async () => {
     failWith(FIRST, 500)
     upstream.play(
       SECOND,

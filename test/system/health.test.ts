@@ -160,7 +160,7 @@ describe('the health of an upstream', () => {
     assert.equal(upstream.arrivalsOf('timezone').length - before, 1)
   })
 
-  it('the health of an upstream is not touched by what one caller adds to its requests, which is answered 502 or 400 and sent once', async () => {
+  it('failures that undeclared parameters of one caller cause do not change the health of an upstream, and such calls are sent once and get 502 or 400', async () => {
     const one = await signUp(gateway)
     const answers: Record<string, (response: ServerResponse) => unknown> = {
       UPSTREAM_TOO_LARGE: (response) => response.end(`"${'x'.repeat(3 * 1024 * 1024)}"`),
@@ -221,7 +221,7 @@ describe('the health of an upstream', () => {
     }
   })
 
-  it('the health of an upstream gives back every unit of a call that the breaker refused', async () => {
+  it('every unit of a call that the breaker refused is given back', async () => {
     failWith('countries', 500)
     const call = () => send(gateway, '/v1/call/countries/name?name=Chile', { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')

@@ -199,7 +199,7 @@ describe('hostile input', () => {
     )
   })
 
-  it('hostile input that is no JSON, or not one thing, is refused on every route that reads a body', async () => {
+  it('hostile input that is not exactly one JSON value is refused on every route that reads a body', async () => {
     await withoutEffect(async () => {
       const good = '{"name":"x"}'
       const large = [
@@ -232,7 +232,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('hostile input that is empty is no body, whatever its content type', async () => {
+  it('an empty body counts as no body, whatever its content type is', async () => {
     const withType = async (route: string, type: string) => await sendBody(route, '', { 'content-type': type })
     for (const type of ['application/json', 'application/json; charset=latin1', 'text/plain']) {
       const made = await withType('POST /v1/keys', type)
@@ -269,7 +269,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('hostile input with text that is no Unicode is refused in every member', async () => {
+  it('hostile input with text that is not valid Unicode is refused in every member', async () => {
     await withoutEffect(async () => {
       for (const [route, good] of Object.entries(BODIES)) {
         for (const name of [...Object.keys(good), 'other']) {
@@ -516,7 +516,7 @@ describe('hostile input', () => {
     }
   })
 
-  it('hostile input addressed to another host in its target is served as ours or refused, never sent on', async () => {
+  it('hostile input with another host in its request target is served like a request to the gateway or refused, and never forwarded', async () => {
     await withoutEffect(async () => {
       for (const bytes of [
         'GET http://169.254.169.254/latest/meta-data HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n',

@@ -52,7 +52,7 @@ describe('a key with a list of addresses', () => {
   const refusalOf = ({ status, body }: Answer) => [status, (body.error?.code ?? body.code) as string]
   const FORBIDDEN = [403, 'KEY_ADDRESS_FORBIDDEN']
 
-  it('is refused from other addresses wherever a key is taken, for nothing, and the hint names the address that was seen', async () => {
+  it('a key with a list of addresses is refused from other addresses on every route, at no cost, and the message names the address of the request', async () => {
     const owner = await signUp(stage.gateway)
     for (const environment of ['live', 'test']) {
       const { key } = await makeKey({ environment, addresses: ['203.0.113.0/24'] }, owner)
@@ -97,7 +97,7 @@ describe('a key with a list of addresses', () => {
     }
   })
 
-  it('works from its addresses in every form in which a proxy writes them, by call, batch and tool', async () => {
+  it('a key with a list of addresses works from its addresses in every form in which a proxy writes them, by call, batch and tool', async () => {
     const { key } = await makeKey({ addresses: ['203.0.113.0/24', '2001:db8::7', '192.0.2.64/26'] })
     for (const address of [
       ...[LISTED, `${LISTED}:4711`, `::ffff:${LISTED}`, `[::ffff:${LISTED}]:4711`, '::FFFF:CB00:7109', '192.0.2.127'],
@@ -126,7 +126,7 @@ describe('a key with a list of addresses', () => {
     assert.equal(tool.body.result.isError ?? false, false, tool.text)
   })
 
-  it('is checked by the address of the connection if no proxy is trusted, whatever the client writes', async () => {
+  it('a key with a list of addresses is checked against the address of the connection if no proxy is trusted, whatever headers the client sends', async () => {
     const url = await stage.gateway.startWeb({ TRUST_PROXY: '' })
     const { id, key } = await makeKey({ addresses: ['203.0.113.0/24'] })
     for (const headers of [
@@ -142,7 +142,7 @@ describe('a key with a list of addresses', () => {
     assert.deepEqual(refusalOf(await from(OTHER, key)), FORBIDDEN)
   })
 
-  it('holds a change from the next request on on every node, keeps its list when others change, and is free of it by null', async () => {
+  it('a change of the list of addresses of a key applies on every node from the next request on, other changes keep the list, and null removes it', async () => {
     const { id, key } = await makeKey({})
     assert.deepEqual(await onBoth(OTHER, key), [200, 200])
     const narrowed = await patch(id, {
@@ -172,7 +172,7 @@ describe('a key with a list of addresses', () => {
     assert.deepEqual(await onBoth(LISTED, key), [200, 200])
   })
 
-  it('hands its list to the key that replaces it, a change of one changes both, and a revoked key is 401 from everywhere', async () => {
+  it('a key and the key that replaces it have the same list of addresses, a change of one changes both, and a revoked key gets 401 from everywhere', async () => {
     const old = await makeKey({ addresses: ['203.0.113.0/24'] })
     const rotate = (id: string) =>
       send(stage.gateway, `/v1/keys/${id}/rotate`, { token: account.token, body: { overlapSeconds: 60 } })
@@ -206,7 +206,7 @@ describe('a key with a list of addresses', () => {
     assert.deepEqual(await onBoth(OTHER, made.key), [200, 200])
   })
 
-  it('of a team is bound to its addresses, and neither sessions nor other keys of the account are', async () => {
+  it('a list of addresses restricts only its own key, also the key of a team, and not sessions or other keys of the account', async () => {
     const { team } = (await send(stage.gateway, '/v1/teams', { token: account.token, body: { name: 'Team' } })).body
     const { id, key } = await makeKey({ teamId: team.id, addresses: ['203.0.113.0/24'] })
     assert.deepEqual(
@@ -223,7 +223,7 @@ describe('a key with a list of addresses', () => {
     assert.equal((await send(stage.gateway, CALL, { token: account.token, headers })).status, 200)
   })
 
-  it('ends no call that it made before, and makes no further call of a batch once its list lacks the address', async () => {
+  it('a change of the list of addresses does not end calls that the key made before, but ends the rest of a batch from an address that is no longer in the list', async () => {
     const { id, key } = await makeKey({ addresses: [LISTED], limits: { inFlight: 2 } })
     const gate = Promise.withResolvers<void>()
     hold = gate.promise
@@ -247,7 +247,7 @@ describe('a key with a list of addresses', () => {
     assert.deepEqual(refusalOf(await from(LISTED, key, { path })), FORBIDDEN)
   })
 
-  it('uses up nothing of its owner when somebody sends it from elsewhere without end', async () => {
+  it('endless requests with a stolen key from other addresses use up none of the limits of its owner', async () => {
     const url = await stage.gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
     const owner = await signUp(stage.gateway)
     const { key } = await makeKey({ addresses: [LISTED] }, owner)
@@ -261,7 +261,7 @@ describe('a key with a list of addresses', () => {
     }
   })
 
-  it('is not made or changed by a list that nobody could use or read', async () => {
+  it('a key with a list of addresses is not created or changed if the list is empty or has an invalid item', async () => {
     const { id } = await makeKey({ addresses: [LISTED] })
     const many = Array.from({ length: 21 }, (_, index) => `203.0.113.${index}`)
     for (const [addresses, message] of [

@@ -227,7 +227,7 @@ describe('a key with limits of its own', () => {
     )
   })
 
-  it('a limit above the plan is taken, and the plan counts; a plan that is lowered counts below the limit of a key', async () => {
+  it('a limit of a key above the plan is accepted but the plan decides, also when the plan is lowered below the limit of the key', async () => {
     const lower = JSON.stringify({ Free: { ...PLAN, perMinute: 2 }, Pro: PLAN, Elite: PLAN })
     const url = await stage.gateway.startWeb({ PLAN_LIMITS: lower })
     const account = await signUp(stage.gateway)
@@ -241,7 +241,7 @@ describe('a key with limits of its own', () => {
       assert.equal((await patch(account, id, { limits: wrong })).status, 400, JSON.stringify(wrong))
   })
 
-  it('a key calls the APIs that its owner allows, sees these alone in catalog and search, and its own asynchronous calls', async () => {
+  it('a key may call only the APIs that its owner allows, sees only these in catalog and search, and finds only its own asynchronous calls', async () => {
     const account = await signUp(stage.gateway)
     const { id, key } = await makeKey(account, { apis: ['weather', 'weather', 'countries'] })
     const forbidden = await call(key, 1, '/v1/call/geocoding/search?q=x')

@@ -81,7 +81,7 @@ describe('a source that renames members of its answers', () => {
     await until(async () => (await detail('weather')).health.status === 'Healthy')
   })
 
-  it('a source that renames members of its answers is not said to by one account, nor by calls with undeclared parameters', async () => {
+  it('the calls of one account, or calls with undeclared parameters, cannot make a source count as having renamed members', async () => {
     play(true)
     for (let call = 0; call < 6; call += 1) await weather(call, '&undeclared=1')
     play(false)
@@ -93,7 +93,7 @@ describe('a source that renames members of its answers', () => {
     await weather(1)
   })
 
-  it('a source that renames members of its answers is not what it is when it has no data for a place, whoever asks for such places', async () => {
+  it('a source that has no data for a place does not count as having renamed members, whoever requests such places', async () => {
     const whole = recorded('weather', '/current') as { current_weather: Record<string, unknown> }
     const { latitude } = upstreams.get('weather')?.endpoints['/current']?.example.parameters ?? assert.fail()
     const isRecordedPlace = (url: string) => url.includes(`latitude=${latitude}&`)

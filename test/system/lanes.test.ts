@@ -68,7 +68,7 @@ describe('lanes', () => {
     })
   }
 
-  it('carry the calls of other APIs while one API has all the waiting calls that it may have', async () => {
+  it('lanes carry the calls of other APIs while one API has as many waiting calls as it may have', async () => {
     // The cap is closed for a while, so that all calls wait.
     const closeFor = (ms: number) =>
       stage.redis.hset(capKeys.of('random-facts', 'shared', 'state'), { initialisedAt: 0, closed: Date.now() + ms })
@@ -101,7 +101,7 @@ describe('lanes', () => {
     await closeFor(0)
   })
 
-  it('give the APIs that WORKER_UPSTREAMS names to the worker that names them, and back to the others when it has ended', async () => {
+  it('lanes give the calls of the APIs in WORKER_UPSTREAMS to the worker with this setting, and to the other workers when it has ended', async () => {
     const { child: named } = await stage.gateway.startProcess('workers/worker.ts', { WORKER_UPSTREAMS: 'currency' })
     const serving = async () =>
       (await readProcesses(stage.redis, Date.now())).filter(({ serves }) => serves?.join() === 'currency').length

@@ -278,14 +278,14 @@ describe('a caller that leaves', () => {
     assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
   })
 
-  it('a caller that leaves the answers to its pipelined requests unread slows no other and takes no memory', async () => {
+  it('a caller that leaves the answers to its pipelined requests unread does not slow others and uses no memory', async () => {
     // Each call was answered. Only the long form measures how soon, on a machine that does nothing
     // else.
     const { figures } = await pipelining.run(gateway, 1.5)
     assert.ok(Number(figures.calls) > 0 && Number(figures['memory at most MB']) < 600, JSON.stringify(figures))
   })
 
-  it('callers that left are no fault of the gateway in its log, and have a status there that nobody read', async () => {
+  it('calls whose callers left are not logged as errors of the gateway, and have the status 499', async () => {
     const output = await gateway.allOutput()
     assert.doesNotMatch(output, /INTERNAL_ERROR/)
     const lines = output.split('\n').filter((line) => line.includes('"code":"CALL_CANCELLED"'))

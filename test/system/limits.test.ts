@@ -104,7 +104,7 @@ describe('plan limits', () => {
     }
   }
 
-  it('plan limits count live and test calls of an account apart', async () => {
+  it('plan limits count live calls and test calls of an account separately', async () => {
     const account = await signUp(gateway)
     assert.deepEqual(codesOf(await burst([account.live], 11)), { 200: 10, '429 RATE_LIMIT_EXCEEDED': 1 })
     const [answer] = await burst([account.test], 1)
@@ -136,7 +136,7 @@ describe('plan limits', () => {
     assert.deepEqual(codesOf(await burst([failing.live], 60)), { 200: 36, '429 MONTHLY_QUOTA_EXCEEDED': 24 })
   })
 
-  it('plan limits take nothing for calls that are refused before the queue', async () => {
+  it('plan limits do not count calls that are refused before the queue', async () => {
     const account = await signUp(gateway)
     const left = async (): Promise<number> => {
       // A refusal reports what is left without taking any of it.
@@ -160,7 +160,7 @@ describe('plan limits', () => {
     assert.equal(await left(), 0)
   })
 
-  it('plan limits tell what is left: one less with each admitted call, never more than there is, and when to come again', async () => {
+  it('answers state what is left of plan limits: one call less with each admitted call, never too much, and the time of the reset', async () => {
     const account = await signUp(gateway)
     let last: Answer | undefined
     for (let call = 1; call <= 10; call += 1) {

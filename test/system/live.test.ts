@@ -95,7 +95,7 @@ describe('live calls', () => {
     assert.equal(lines.filter((line) => /^\[ *\d+\/\d+\] ✓ /.test(line)).length, total, 'a progress line per call')
   })
 
-  it('live calls keep to what each upstream allows', async () => {
+  it('live calls stay within the limits of each upstream', async () => {
     const { waits } = await run(['geocoding', 'news', 'weather'])
     for (const [slug, spacingMs] of [
       ['geocoding', 1_000],
@@ -206,7 +206,7 @@ describe('live calls', () => {
     assert.equal(calls[0]?.key, 'flag')
   })
 
-  it('live calls explain themselves with --help', async () => {
+  it('the command of live calls prints its usage with --help', async () => {
     const { code, output } = await run(['--help'], {})
     assert.equal(code, 0)
     for (const word of ['--url', '--key', '--strict', 'GATEWAY_URL', 'GATEWAY_KEY', 'Exit code']) {
@@ -214,7 +214,7 @@ describe('live calls', () => {
     }
   })
 
-  it('live calls warn that a test key asks no upstream', async () => {
+  it('live calls with a test key warn that they reach no upstream', async () => {
     assert.match((await run(['--key', 'agw_test_x', 'weather'])).output, /^A test key/)
   })
 })
@@ -228,7 +228,7 @@ describe('drift', () => {
     assert.deepEqual(driftOf(weather, ['time'], { ...weather.example.data, time: '2030-01-01T00:00', is_day: 1 }), [])
   })
 
-  it('drift is a field of the specification without its value, but no other', () => {
+  it('drift is a field of the specification whose value is missing, and a missing value of another field is not', () => {
     const live = { ...weather.example.data, time: null, elevation_m: null }
     assert.deepEqual(driftOf(weather, ['time'], live), ['time null'])
     assert.deepEqual(driftOf(search, ['results'], { results: [] }), ['results empty'])

@@ -79,7 +79,7 @@ describe('a lost password', () => {
     assert.equal((await setPassword(first, 'an older link')).status, 401)
   })
 
-  it('a link that has expired or was made up sets nothing, and a password that is too short leaves the link good', async () => {
+  it('a link that has expired or was invented sets nothing, and a password that is too short does not use the link up', async () => {
     const account = await signUpThroughApi(gateway)
     const link = await linkFor(account)
     assert.equal((await setPassword(new URL(`${link.href}x`), 'another password')).status, 401)
@@ -94,7 +94,7 @@ describe('a lost password', () => {
     assert.equal((await setPassword(late, 'too late for this')).status, 401)
   })
 
-  it('a link that is used, cut off or over has a page that leads to another link', async () => {
+  it('a link that was used, is cut off or has expired shows a page from which the user can get another link', async () => {
     const page = async (path: string, form?: Record<string, string>) => {
       const sent = form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }
       const answer = await fetch(gateway.url + path, { headers: { accept: 'text/html' }, ...sent })
@@ -137,7 +137,7 @@ describe('a lost password', () => {
     assert.equal(linksTo(disabled.email).length, 0)
   })
 
-  it('while the mail server hangs, whoever asks for a link is answered at once, and a client asks 20 times an hour', async (t) => {
+  it('while the mail server hangs, requests for a link are answered at once, and a client may send 20 of them an hour', async (t) => {
     const account = await signUpThroughApi(gateway)
     // It accepts connections and never greets.
     const sockets = new Set<Socket>()

@@ -91,7 +91,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers describe any API, and any endpoint of it, in at most 8 KB, with how it stands, its limits and its terms', async () => {
+  it('the MCP servers describe any API, and any endpoint of it, in at most 8 KB, with its state, its limits and its terms', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       for (const [slug, { endpoints }] of upstreams) {
         for (const endpoint of [undefined, ...Object.keys(endpoints)]) {
@@ -129,7 +129,7 @@ describe('the MCP servers', () => {
     assert.match(meanwhile ?? '', /^Live calls go through, but many of them fail/)
   })
 
-  it('the MCP servers and the catalog say what a call with the credential would meet now, and take nothing for it', async () => {
+  it('the MCP servers and the catalog state what would happen to a call with the credential now, and this counts against no limit', async () => {
     upstream.play('currency', () => upstreams.get('currency')?.endpoints['/latest']?.example.response)
     const caller = await signUp(gateway)
     const fresh = { waitMs: 0, limitedBy: null, minuteLeft: 1_000, inFlightLeft: 50, health: 'Healthy' }
@@ -263,7 +263,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('the MCP servers tell of a bad parameter so that the call can be mended from the hint', async () => {
+  it('the MCP servers report an invalid parameter with a hint from which the call can be corrected', async () => {
     await withClient('/mcp/trivia', withKey(), async (client) => {
       const input: Record<string, unknown> = { amount: 500, difficulty: null }
       const bad: Result = await client.callTool({ name: 'trivia_questions', arguments: input })
@@ -282,7 +282,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers tell of an unknown API and of an upstream failure and of wrong arguments as results with a code, and of an unknown tool with -32602', async () => {
+  it('the MCP servers report an unknown API, an upstream failure and wrong arguments as results with a code, and an unknown tool with -32602', async () => {
     await withClient('/mcp', { ...withKey(), 'x-gateway-scenario': 'upstream-500' }, async (client) => {
       const codeOf = async (name: string, input: Record<string, unknown>) => {
         const { isError, content }: Result = await client.callTool({ name, arguments: input })
@@ -423,7 +423,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers tell what they are, and for how long that may be kept', async () => {
+  it('the MCP servers state their name and version, and for how long a client may cache the lists', async () => {
     const modern = (method: string, params: Record<string, unknown> = {}) =>
       send(gateway, '/mcp', { key: account.test, ...modernMessage(method, params) })
     const { result } = (await modern('server/discover')).body
@@ -514,7 +514,7 @@ describe('the MCP servers', () => {
   it('the MCP servers refuse an array that is empty or too long, and any array of a client of another revision', async () => {
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
     for (const [version, body, message] of [
-      ['2025-03-26', [], /must have a message/],
+      ['2025-03-26', [], /must have at least one message/],
       ['2025-03-26', Array.from({ length: 9 }, () => ping), /at most 8 messages/],
       ['2025-06-18', [ping], /^A request must have one message, /],
       [MODERN, [ping, ping], /^A request must have one message, /],
@@ -526,7 +526,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('the MCP servers take null for what is left out of the parameters of any method, and say in a sentence what is wrong', async () => {
+  it('the MCP servers treat null as an absent parameter of any method, and report an invalid parameter in one sentence', async () => {
     const ask = async (method: string, params: unknown) => {
       const answer = await send(gateway, '/mcp', {
         key: account.test,
@@ -575,7 +575,7 @@ describe('the MCP servers', () => {
     assert.match(JSON.parse(result.content[0].text).message, /^cursor is invalid: .* send it as a string\.$/)
   })
 
-  it('the MCP servers take the arguments of every tool as models and their clients write them', async () => {
+  it('the MCP servers accept the arguments of every tool in the forms in which models and their clients write them', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const call = async (name: string, input: Record<string, unknown>): Promise<Result> => {
         const result: Result = await client.callTool({ name, arguments: input })
@@ -669,7 +669,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers cut an answer that is too long at the end of an item, and say what to ask for', async () => {
+  it('the MCP servers cut an answer that is too long at the end of an item, and state what to request instead', async () => {
     const call = { api: 'mock-data', endpoint: '/comments' }
     const body = 'x'.repeat(200)
     upstream.play('mock-data', () =>
@@ -774,7 +774,7 @@ describe('the MCP servers', () => {
     assert.equal(wrong.body.code, 'INVALID_API_KEY')
   })
 
-  it('the MCP servers stand at their addresses with a slash at the end too', async () => {
+  it('the MCP servers answer at their addresses with a trailing slash too', async () => {
     // The description has each address once.
     const list = (path: string, credential: Record<string, string>) =>
       fetch(gateway.url + path, {
@@ -802,7 +802,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('the MCP servers refuse pages of other origins, and know no API that is not in the catalog', async () => {
+  it('the MCP servers refuse pages of other origins, and answer 404 for an API that is not in the catalog', async () => {
     const body = initialize(LATEST_PROTOCOL_VERSION)
     for (const origin of ['https://evil.example', 'null', 'http://localhost:1']) {
       const { status } = await send(gateway, '/mcp', { key: account.test, headers: { ...accept, origin }, body })

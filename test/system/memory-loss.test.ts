@@ -85,13 +85,13 @@ describe('when Redis lost its memory', () => {
     await assertClosedForOneWindow()
   })
 
-  it('when Redis lost its memory by a crash that took its files along, they do too', async () => {
+  it('when Redis lost its memory by a crash that destroyed its files, caps stay closed for one window too', async () => {
     await services.restartRedis({ isWiped: true })
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
     await assertClosedForOneWindow()
   })
 
-  it("a loss of Redis' memory is not taken for granted: after a crash that left its files the caps are as they were", async () => {
+  it('after a crash of Redis that left its files intact, the caps are as they were', async () => {
     // The rest of the window before, and the part that is used up now.
     await until(async () => (await call()).status === 503)
     const before = upstream.arrivals.length

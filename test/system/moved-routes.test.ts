@@ -148,7 +148,7 @@ describe('an upstream whose routes have moved', () => {
     })
   }
 
-  it('an upstream whose routes are in place says that it has no such thing: 404 UPSTREAM_NOT_FOUND, and it stays Healthy', async () => {
+  it('a 404 of an upstream whose routes exist is UPSTREAM_NOT_FOUND, and the upstream stays Healthy', async () => {
     await forgetHealth()
     for (const [call, body, type = 'application/json'] of notFoundAnswers) {
       const [slug = ''] = call.split('/')

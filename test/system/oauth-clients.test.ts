@@ -273,7 +273,7 @@ describe('a client that signs in', () => {
     })
   }
 
-  it('a client that signs in finds the document of the server under every address that clients form, and no other', async () => {
+  it('a client that signs in finds the document of the server under every address that clients construct, and under no other address', async () => {
     const root = await (await fetch(`${url}/.well-known/oauth-authorization-server`)).text()
     assert.equal(JSON.parse(root).issuer, url)
     const suffixes = ['', '/', '/mcp', '/mcp/', '/mcp/weather', '/mcp/weather/', '/%6dcp', '?x=1', '/mcp?apis=weather']
@@ -384,7 +384,7 @@ describe('a client that signs in', () => {
     assert.match(refusal, /16 KiB/)
   })
 
-  it('a client that signs in may register with any JSON: each body is refused as its own mistake, or taken without what has no use', async () => {
+  it('a client that signs in may register with any JSON: each body is refused with its own error, or accepted without unused members', async () => {
     let registrations = 0
     const register = async (body: string): Promise<[status: number, answer: Record<string, unknown>]> => {
       registrations += 1
@@ -491,7 +491,7 @@ describe('a client that signs in', () => {
     }
   })
 
-  it('a client that signs in and refreshes with any scope gets the scope that there is', async () => {
+  it('a client that signs in and refreshes with any scope gets the only scope of the gateway', async () => {
     const app = await registerApp(url)
     let { refresh_token: newest } = await (await signIn(url, account.token, { app })).tokens()
     for (const scope of ['call', 'call offline_access openid', 'claudeai', 'openid', 'admin', '']) {

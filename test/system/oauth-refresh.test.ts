@@ -222,7 +222,7 @@ describe('a refresh', () => {
     assert.deepEqual(await statuses(await refresh(newest.refresh_token)), [200, 200])
   })
 
-  it('a refresh is refused for some seconds when the connection was refreshed twenty times in a minute, and the connection goes on', async () => {
+  it('a refresh is refused for some seconds if the connection was refreshed twenty times in a minute, and the connection stays valid', async () => {
     const by = await signUp(gateway)
     const tokens = await signedIn(by)
     const nodes = Array.from({ length: 25 }, (_, index) => (index % 2 ? other : url))

@@ -66,7 +66,7 @@ describe('an application that signs in', () => {
   const refresh = (token: string, node = url) =>
     postForm(`${node}/oauth/token`, { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: token })
 
-  it('an application that signs in finds everything from the 401, under the public address whatever host it asks', async () => {
+  it('an application that signs in finds every address from the 401 answer, under the public address, whatever host it requested', async () => {
     for (const [path, body] of [
       ['/mcp', listTools],
       ['/mcp/weather', listTools],
@@ -132,7 +132,7 @@ describe('an application that signs in', () => {
     assert.equal(again.body.code, 'CONNECTION_NOT_FOUND')
   })
 
-  it('an application that signs in again learns on the first machine that it must, instead of getting tokens that are refused', async () => {
+  it('an application that must sign in again on one machine learns this there, and does not get tokens that are refused later', async () => {
     const caller = await signUp(gateway)
     const first = await (await signIn(url, caller.token, { app, resource: url })).tokens()
     const second = await (await signIn(url, caller.token, { app, resource: url })).tokens()
@@ -333,7 +333,7 @@ describe('an application that signs in', () => {
     assert.equal(large.status, 413)
   })
 
-  it('an application that signs in can give its token back', async () => {
+  it('an application that signs in can revoke its token', async () => {
     const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
     assert.equal((await call(tokens.access_token, other)).status, 200)
     const given = await postForm(`${url}/oauth/revoke`, { client_id: app.clientId, token: tokens.access_token })
@@ -341,7 +341,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(tokens.access_token, other)).status, 401)
   })
 
-  it('an application that signs in can give its token back, even if Postgres has it and its answer is lost', async (t) => {
+  it('an application that signs in can revoke its token even if the answer of Postgres to the revocation is lost', async (t) => {
     const proxy = await startPostgresProxy(gateway.services.databaseUrl)
     t.after(() => proxy.close())
     const node = await gateway.startWeb({ PORT: '0', DATABASE_URL: proxy.url })
@@ -353,7 +353,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(tokens.access_token, other)).status, 401)
   })
 
-  it('an application that signs in with a code that is not its own gets nothing', async () => {
+  it('an application that signs in with the code of another application gets no token', async () => {
     const { code } = await signIn(url, account.token, { app })
     const form = { grant_type: 'authorization_code', client_id: app.clientId, redirect_uri: app.redirectUri, code }
     const wrong = await json(await postForm(`${url}/oauth/token`, { ...form, code_verifier: codeVerifier() }))
@@ -370,10 +370,10 @@ describe('an application that signs in', () => {
     const wrong: [given: Record<string, string>, words: RegExp][] = [
       [{ code_challenge: '', code_challenge_method: '' }, /PKCE/],
       [{ code_challenge_method: 'plain' }, /code_challenge_method/],
-      [{ resource: `${url}/mcp//` }, /there is no such resource/],
+      [{ resource: `${url}/mcp//` }, /this server has no such resource/],
       [{ resource: `${url}/mcp#` }, /fragment|no such resource/],
-      [{ resource: 'https://evil.example/mcp' }, /there is no such resource/],
-      [{ resource: `${url}/mcp/nothing` }, /there is no such resource/],
+      [{ resource: 'https://evil.example/mcp' }, /this server has no such resource/],
+      [{ resource: `${url}/mcp/nothing` }, /this server has no such resource/],
       [{ prompt: 'none' }, /cannot sign in/],
       [{ prompt: 'none', response_mode: 'form_post' }, /cannot sign in/],
       [{ prompt: 'unknown' }, /prompt/],
@@ -415,7 +415,7 @@ describe('an application that signs in', () => {
     assert.equal(await begun(), before)
   })
 
-  it('an application that signs in is let in by its user alone, on the page of this gateway, in the browser that began', async () => {
+  it('an application can sign in only with the consent of its user, on the page of this gateway, in the browser in which the sign-in began', async () => {
     const visitor = new Visitor()
     const page = await visitor.begin(authorizeUrl(url, app))
     const decide = (headers: Record<string, string>, by = visitor) =>
@@ -588,7 +588,7 @@ describe('an application that signs in', () => {
     })
   })
 
-  it('an application that signs in is agreed to in a browser, called with, listed and ended there', async (t) => {
+  it('an application that signs in gets its consent in a browser, makes calls, and is listed and disconnected in the browser', async (t) => {
     const landed = Promise.withResolvers<URL>()
     const receiver = createServer((request, response) => {
       if (request.url?.startsWith('/callback')) landed.resolve(new URL(request.url, 'http://localhost'))
@@ -642,7 +642,7 @@ describe('an application that signs in', () => {
     })
   })
 
-  it('an application that signs in cannot register without end, nor be kept as it came', async () => {
+  it('applications cannot register without bound, and the gateway stores only the members of a registration that it uses', async () => {
     const stored = await sql<{ sealed: Buffer }>(
       gateway,
       'select sealed from oauth_artifacts union all select sealed from oauth_clients',

@@ -52,7 +52,7 @@ describe('the OpenAPI document', () => {
         .map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
     )
 
-  it('the OpenAPI document says of every member of every body, and of every parameter, what it means', () => {
+  it('the OpenAPI document describes every member of every body, and every parameter', () => {
     const silent: string[] = []
     const walk = (schema: Json, place: string): void => {
       if (typeof schema !== 'object') return
@@ -378,7 +378,7 @@ describe('the OpenAPI document', () => {
     for (const status of named) assert.match(status, /^([1-5]\d\d|default)$/)
   })
 
-  it('the OpenAPI document names operations without stutter, and no schema like the types that generators make of operations', () => {
+  it('the OpenAPI document has no operation with a repeated word in its name, and no schema with the name of a type that generators make for an operation', () => {
     const names = operations().map(({ operation }) => operation.operationId)
     for (const name of ['ipLookup', 'publicHolidays', 'weatherCurrent', 'putProviderKey'])
       assert.ok(names.includes(name))
@@ -406,7 +406,7 @@ describe('the OpenAPI document', () => {
       await compile(folder, ['fetch-client.ts', 'file-client.ts'])
     })
 
-    it('makes a client, by openapi-typescript, whose typed call compiles and is answered', async () => {
+    it('the OpenAPI document makes a client, by openapi-typescript, whose typed call compiles and is answered', async () => {
       const { current } = await import(pathToFileURL(join(folder, 'out', 'fetch-client.js')).href)
       assert.equal(await current(gateway.url, account.test), 15.3)
       await assert.rejects(current(gateway.url, 'agw_test_wrong'), { message: 'INVALID_API_KEY' })

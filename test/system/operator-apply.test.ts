@@ -45,7 +45,7 @@ describe('operator apply', () => {
   const settingsOf = async (slug: string) =>
     (await read('/v1/operator/upstreams')).upstreams.find((upstream: { slug: string }) => upstream.slug === slug)
 
-  it('operator apply prints the difference, changes all of it as one act, and then finds none', async () => {
+  it('operator apply prints the difference, makes all changes as one entry of the audit log, and then finds no difference', async () => {
     const checked = await apply(FILE, '--check')
     assert.equal(checked.code, 2, checked.output)
     assert.match(checked.output, /weather\s+tierRequired\s+null\s+"pro"/)
@@ -70,7 +70,7 @@ describe('operator apply', () => {
     assert.equal((await read('/v1/operator/audit?limit=10')).records.length, records.length)
   })
 
-  it('operator export writes what was set, which apply takes back without a difference and puts into a gateway without settings', async () => {
+  it('operator export writes the settings that operators made, and applying the export changes nothing here and restores them in another gateway', async () => {
     const { code, output } = await operator('export')
     assert.equal(code, 0, output)
     assert.doesNotMatch(output, /secret-of-news/)

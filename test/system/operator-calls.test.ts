@@ -44,7 +44,10 @@ describe('operators who look for a call or an account', () => {
     assert.match(text, new RegExp(`Call +${callId}`))
     assert.match(text, /Answer +502 UPSTREAM_ERROR/)
     assert.match(text, /Account .*@example\.com/)
-    await assert.rejects(cli('call', `call_${'0'.repeat(32)}`), /The log has no call with this id/)
+    await assert.rejects(
+      cli('call', `call_${'0'.repeat(32)}`),
+      /The log has no call with this X-Call-Id or X-Request-Id/,
+    )
     assert.equal((await operator('/calls/nonsense')).status, 404)
   })
 
@@ -175,7 +178,7 @@ describe('operators who look for a call or an account', () => {
     await checkLook(page, 'operator-nothing')
   })
 
-  it('a page elsewhere cannot revoke a key, and nobody without a log-in sees a call', async () => {
+  it('a page of another origin cannot revoke a key, and nobody sees a call without a log-in', async () => {
     const { callId } = await failedCall()
     const { id } = await createKey(gateway, account.token, 'test')
     const app = gateway.apps.get(ops) ?? assert.fail()

@@ -58,7 +58,7 @@ describe('an upstream whose key operators replace', () => {
   const sentKeys = () => upstream.arrivalsOf('code-host-user').map((arrival) => arrival.headers.authorization)
   const waiters = () => redis.zcard(capKeys.of('code-host-user', SHARED_BUCKET, 'waiters'))
 
-  it('what it said of the limit of one key is dropped when it gets another', async () => {
+  it('the limit that a source reported for one key is reset when the operator stores another key', async () => {
     upstream.play('code-host-user', (_arrival, response) => {
       const reset = String(Math.ceil(Date.now() / 1_000) + 3_000)
       const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, 'x-ratelimit-resource': 'core' }
@@ -71,7 +71,7 @@ describe('an upstream whose key operators replace', () => {
     assert.equal(await statusOf(), 200)
   })
 
-  it('what the source said of its limit still holds if the settings are reset and no key was stored', async () => {
+  it('the limit that a source reported still applies if the settings are reset and no key was stored', async () => {
     await store(null)
     upstream.play('code-host-user', (_arrival, response) => {
       response.writeHead(429, { 'retry-after': '300' }).end()
@@ -86,7 +86,7 @@ describe('an upstream whose key operators replace', () => {
     assert.equal(await statusOf(), 200)
   })
 
-  it('a call that waits meanwhile is sent with the new key', async () => {
+  it('a call that waits while the operator changes the key is sent with the new key', async () => {
     upstream.play('code-host-user', ({ headers }, response) => {
       const status = headers.authorization === 'Bearer first' ? 429 : 200
       response.writeHead(status, { 'retry-after': '300' }).end(PROFILE)
@@ -100,7 +100,7 @@ describe('an upstream whose key operators replace', () => {
     assert.deepEqual(sentKeys(), ['Bearer first', 'Bearer second'])
   })
 
-  it('a probe that waits meanwhile is sent with the new key', async () => {
+  it('a probe that waits while the operator changes the key is sent with the new key', async () => {
     upstream.play('code-host-user', ({ headers }, response) => {
       const status = headers.authorization === 'Bearer first' ? 429 : 200
       response.writeHead(status, { 'retry-after': '25' }).end(PROFILE)
@@ -113,7 +113,7 @@ describe('an upstream whose key operators replace', () => {
     assert.deepEqual(sentKeys(), ['Bearer first', 'Bearer second'])
   })
 
-  it('what it says of the limit of the old key afterwards does not hold for the new key', async () => {
+  it('a limit that the source reports for the old key afterwards does not apply to the new key', async () => {
     const { promise: replaced, resolve } = Promise.withResolvers<void>()
     upstream.play('code-host-user', async ({ headers }, response) => {
       if (headers.authorization === 'Bearer second') return void response.writeHead(200).end(PROFILE)

@@ -89,7 +89,7 @@ describe('an operator in a browser', () => {
     assert.ok(!actors.some((actor) => actor.startsWith('upstream.pause eve')))
   })
 
-  it('an operator in a browser who is in no group that counts reads that, and has no session', async (t) => {
+  it('an operator in a browser who is not in a group that may use the console reads the reason, and gets no session', async (t) => {
     if (!browser) return t.skip('no browser')
     const context = await browser.newContext()
     t.after(() => context.close())
@@ -104,7 +104,7 @@ describe('an operator in a browser', () => {
     assert.equal((await page.goto(url))?.status(), 401)
   })
 
-  it('an operator in a browser is no account before they sign in to the portal too, which makes one and leads to the page that was wanted', async (t) => {
+  it('an operator in a browser has no account before a sign-in to the portal, which makes the account and leads to the requested page', async (t) => {
     if (!browser) return t.skip('no browser')
     const context = await browser.newContext()
     t.after(() => context.close())

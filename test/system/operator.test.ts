@@ -179,7 +179,7 @@ describe('the operator API', () => {
     assert.equal((await send(gateway, '/v1/call/creature-game/creature?name=f', { key: other.live })).status, 200)
   })
 
-  it('the operator API gives an upstream its key: it works within a second everywhere, and stops when it is taken away', async () => {
+  it('the operator API stores a key for an upstream, which works in every process within a second, and stops working when the key is deleted', async () => {
     const account = await signUp(gateway, 'pro')
     const key = `operator-${randomBytes(12).toString('hex')}`
     const path = '/v1/call/news/search?q=word'
@@ -263,7 +263,7 @@ describe('the operator API', () => {
     assert.deepEqual([none.status, none.body.code], [404, 'USER_NOT_FOUND'])
   })
 
-  it('the operator API takes a change whole or not at all', async () => {
+  it('the operator API makes a change completely or not at all', async () => {
     const list = async () => (await operator('/upstreams')).body.upstreams
     const before = await list()
     for (const body of [
@@ -303,7 +303,7 @@ describe('the operator API', () => {
     assert.match(await cli('account', account.email), /Free +unverified/)
     const { body } = await patch(`/users/${account.id}`, { approved: true })
     assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
-    assert.match(await cli('account', account.email), /Free +approved[\s\S]+That does not verify its address/)
+    assert.match(await cli('account', account.email), /Free +approved[\s\S]+The approval does not verify its email/)
     assert.notEqual((await call(account.live)).status, 403)
     await cli('account', account.email, '--disapprove')
     assert.equal((await call(account.live)).status, 403)
@@ -388,7 +388,7 @@ describe('the operator API', () => {
     }
   })
 
-  it('the operator API probes an upstream on asking', async () => {
+  it('the operator API probes an upstream on request', async () => {
     const before = upstream.arrivalsOf('mock-data').length
     const { status, body } = await operator('/upstreams/mock-data/probe', { method: 'POST' })
     assert.deepEqual([status, body.outcome.status, body.outcome.code], [200, 200, null])
@@ -440,7 +440,7 @@ describe('the operator API', () => {
     assert.equal(search.health.status, 'Healthy')
   })
 
-  it('the operator API writes down who changed what, when, from what to what, and never a key', async () => {
+  it('the operator API records who changed what and when, with the values before and after, and never a key', async () => {
     const account = await signUp(gateway)
     const key = `operator-${randomBytes(12).toString('hex')}`
     await operator(`/users/${account.id}`, {
@@ -470,7 +470,7 @@ describe('the operator API', () => {
     await patch('/upstreams/weather', { key: null, tierRequired: null })
   })
 
-  it('the operator API has a command line that does all of it', async () => {
+  it('the command line can do everything that the operator API can do', async () => {
     const account = await signUp(gateway)
     assert.match(await cli('--help'), /npm run operator -- <command>/)
     assert.match(await cli('accounts', account.email), new RegExp(account.id))
@@ -525,7 +525,7 @@ describe('the operator API', () => {
     await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause accepts one argument/)
   })
 
-  it('what an operator tells everybody stands on the pages of each node and of the console until its end', async () => {
+  it('a notice of an operator is shown on the pages of each node and of the console until its end', async () => {
     const PAGES = ['/', '/apis/weather', '/account', '/docs/guides/quickstart', '/docs/search?q=key', '/no-such-page']
     const pages = () => Promise.all(gateway.urls.flatMap((url) => PAGES.map((path) => pageText(url, path))))
     const text = 'No calls from 4 to 5 <UTC>: we move.'

@@ -15,7 +15,7 @@ before(async () => {
 })
 after(async () => await gateway.stop())
 
-it('an asynchronous call that no worker took by its deadline is ended by the probe process, and given back', async (t) => {
+it('an asynchronous call that no worker ran by its deadline is ended by the probe process, and its unit of the month is given back', async (t) => {
   const redis = openOperatorRedis(gateway)
   const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
   t.after(async () => {

@@ -27,7 +27,7 @@ describe('an upstream with more calls than it can take', () => {
   })
   after(() => stage.stop())
 
-  it('an upstream with more calls than it can take refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
+  it('if an upstream gets more calls than it can serve, calls that would wait too long are refused at no cost, and every accepted call is served', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
       return recorded('random-facts')
@@ -60,7 +60,7 @@ describe('an upstream with more calls than it can take', () => {
     assert.equal((await call()).status, 200)
   })
 
-  it('an upstream with more calls than it can take does not hold up the calls to another', async () => {
+  it('an upstream that gets more calls than it can serve does not delay the calls to another upstream', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 500))
       return recorded('random-facts')
@@ -77,7 +77,7 @@ describe('an upstream with more calls than it can take', () => {
     await slow
   })
 
-  it('an upstream with more calls than it can take whose requests took longer than a caller waits is tried again when it is free', async () => {
+  it('an overloaded upstream whose requests took longer than a caller waits gets calls again when it has free connections', async () => {
     const redis = openOperatorRedis(gateway)
     await redis.hset(capKeys.of('dog-images', 'shared', 'state'), 'serviceMs', '60000')
     redis.disconnect()

@@ -89,7 +89,7 @@ describe('an own API', () => {
     assert.equal(one.data.customer, 'Ada')
   })
 
-  it('a documented error reaches the caller in the source’s own words, and does no harm to health', async () => {
+  it('a documented error reaches the caller with the text of the source, and does not change the health of the API', async () => {
     const missing = await call('get-order?id=ord_9', undefined, reader)
     assert.equal(missing.status, 404)
     assert.equal(missing.body.error.code, 'UPSTREAM_NOT_FOUND')
@@ -127,7 +127,7 @@ describe('an own API', () => {
       [{ body: { customer: 'Ada', items: [{ sku: 'x', count: 0 }] } }, /\/items\/0\/count/],
       [{ body: 'text' }, /must be/],
       [{ voucher: 'V1', customer: 'Ada' }, /Parameter customer is .*put it into body/],
-      [{ body: { customer: 'Ada', items: ITEMS }, extra: 1 }, /declared parameters alone/],
+      [{ body: { customer: 'Ada', items: ITEMS }, extra: 1 }, /only declared parameters/],
       [{ body: { customer: 'x'.repeat(20_000), items: ITEMS } }, /bytes/],
       [{ body: { customer: writer, items: ITEMS } }, /key of this service/],
     ]
@@ -159,7 +159,7 @@ describe('an own API', () => {
     assert.equal(shop.createdBy('Eve'), 1)
   })
 
-  it('two equal writes of a batch are two, and 204 is an answer', async () => {
+  it('two equal writes in a batch are both sent, and a 204 of the source is a success', async () => {
     const order = { body: { customer: 'Twin', items: ITEMS } }
     const calls = [1, 2].map(() => ({ api: 'orders', endpoint: '/create-order', parameters: order }))
     const { body } = await send(gateway, '/v1/batch', {
@@ -175,7 +175,7 @@ describe('an own API', () => {
     assert.equal(shop.requests.at(-1)?.method, 'DELETE')
   })
 
-  it('its cap holds at the source: never more than 5 requests in a second, writes included', async () => {
+  it('the cap of an own API holds at the source: never more than 5 requests in a second, writes included', async () => {
     const from = shop.requests.length
     const calls = Array.from({ length: 16 }, (_, index) =>
       index % 2 === 0
@@ -236,7 +236,7 @@ describe('an own API', () => {
     assert.equal(shop.requests.length, before)
   })
 
-  it('its page has a form that sends a body, and its Markdown has the same call', async () => {
+  it('the page of an own API has a form that sends a body, and the Markdown page has the same call', async () => {
     const page = await (await fetch(`${gateway.url}/apis/orders`)).text()
     assert.match(page, /<span class="verb">POST<\/span> <code>\/v1\/call\/orders\/create-order<\/code>/)
     assert.match(page, /<textarea id="e\d-body" name="body"/)
@@ -291,7 +291,7 @@ describe('an own API', () => {
     assert.equal(shop.createdBy('Model') + shop.createdBy('Agent'), 2)
   })
 
-  it('an application may change data only once its user says so, and the user takes that back', async () => {
+  it('an application may change data only after its user has allowed it, and no more after the user has withdrawn it', async () => {
     const app = await registerApp(gateway.url)
     const { tokens } = await signIn(gateway.url, account.token, { app })
     const { access_token: access } = await tokens()

@@ -132,7 +132,7 @@ describe('a folder of documents that changes while processes run', () => {
     assert.equal((await call('second')).status, 200)
   })
 
-  it('what an operator set of an API holds for its changed document too, and so do the new caps', async () => {
+  it('the settings that an operator made for an API apply to its changed document too, together with the new caps', async () => {
     const limits = async () => (await send(gateway, '/v1/catalog/second')).body.limits
     assert.equal((await operate('/upstreams/second', { tierRequired: 'pro' })).status, 200)
     await until(async () => (await call('second')).status === 402)

@@ -99,7 +99,7 @@ describe('a write', () => {
     assert.equal(shop.createdBy('Killed'), 1)
   })
 
-  it('a write that no worker has taken by its deadline is 503, and is not sent afterwards', async () => {
+  it('a write that no worker has started by its deadline is 503, and is not sent afterwards', async () => {
     for (const worker of workers) worker.kill('SIGKILL')
     const answer = await create('Nobody there')
     assert.ok(UNSENT.has(answer.status), answer.text)
@@ -108,7 +108,7 @@ describe('a write', () => {
     assert.equal(shop.createdBy('Nobody there'), 0)
   })
 
-  it('an asynchronous write that is not answered is OUTCOME_UNKNOWN for whoever asks later', async () => {
+  it('an asynchronous write that the source does not answer has the result OUTCOME_UNKNOWN', async () => {
     shop.mode = 'cuts'
     const { body } = await create('Later', { prefer: 'respond-async' })
     let result = await send(gateway, `/v1/calls/${body.id}`, { token: account.token })

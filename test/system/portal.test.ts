@@ -336,7 +336,7 @@ describe('the portal', () => {
     })
   })
 
-  it('the portal says whose calls a minute are used up, and holds back these calls alone, on every form of the page', async (t) => {
+  it('the portal shows whether live or test calls of this minute are used up, and blocks only these calls, in every form of the page', async (t) => {
     const example = (await loadUpstreams()).get('geocoding')?.endpoints['/search']?.example
     upstream.play('geocoding', () => example?.response)
     await withPage(t, async (page) => {
@@ -410,7 +410,7 @@ describe('the portal', () => {
     })
   })
 
-  it('the portal is used with the keyboard alone', async (t) => {
+  it('the portal can be used with only the keyboard', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/apis/weather')
       await page.keyboard.press('Tab')
@@ -457,7 +457,7 @@ describe('the portal', () => {
     })
   })
 
-  it('the portal sends pages under a policy without anything inline, and files that may be kept for ever', async () => {
+  it('the portal sends pages with a policy that allows no inline scripts or styles, and files that browsers may cache for ever', async () => {
     const page = await fetch(`${gateway.url}/`)
     const policy = page.headers.get('content-security-policy') ?? ''
     assert.match(policy, /default-src 'none'/)
@@ -474,7 +474,7 @@ describe('the portal', () => {
     assert.equal((await fetch(`${gateway.url}/assets/x/..%2f..%2fconfig.ts`)).status, 404)
   })
 
-  it('the portal answers people who take a wrong address with a page, and programs with JSON', async () => {
+  it('the portal answers an unknown address with a page for people and with JSON for programs', async () => {
     const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
     const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
       const answer = await fetch(gateway.url + path, { method, headers, redirect: 'manual' })
@@ -511,7 +511,7 @@ describe('the portal', () => {
     assert.equal((await ask('/mcp', { accept: 'text/event-stream' })).answer.status, 405)
   })
 
-  it('the portal takes test calls of a session and of a live key, but no live calls of a test key', async () => {
+  it('the portal allows test calls with a session or a live key, but no live calls with a test key', async () => {
     const { token, live, test } = await signUp(gateway)
     const mode = async (credential: { token?: string; key?: string }, asked: string) =>
       (
@@ -524,7 +524,7 @@ describe('the portal', () => {
     assert.equal(await mode({ key: test }, 'live'), 'test')
   })
 
-  it('the portal takes the session of its cookie only from its own pages', async () => {
+  it('the portal accepts the session cookie only from its own pages', async () => {
     const { email, password } = await signUp(gateway)
     const own = { 'x-portal-request': '1', 'content-type': 'application/json' }
     const login = (headers: Record<string, string>) =>

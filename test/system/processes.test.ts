@@ -164,7 +164,7 @@ describe('a process of any kind', () => {
 })
 
 describe('an API node', () => {
-  it('an API node that gets SIGTERM says so first, fails no call under load, and exits with 0', async () => {
+  it('an API node that gets SIGTERM first reports that it is not ready, fails no call under load, and exits with 0', async () => {
     upstream.play('currency', async () => {
       await delay(20)
       return RATES
@@ -290,7 +290,7 @@ describe('an API node', () => {
 })
 
 describe('an API node and the only worker', () => {
-  it('an API node and the only worker that get SIGTERM together answer every call that the node still takes', async () => {
+  it('an API node and the only worker that get SIGTERM together answer every call that the node still accepts', async () => {
     upstream.play('currency', () => RATES)
     await gateway.startWorker()
     const [worker, ...others] = gateway.workers.reverse()

@@ -157,7 +157,7 @@ describe('provider keys', () => {
     assert.equal((await call(NEWS)).status, 200)
   })
 
-  it('provider keys that stop being taken answer the call with 400 and become invalid', async () => {
+  it('a provider key that the upstream no longer accepts becomes invalid, and its call gets 400', async () => {
     const key = secret('expiring')
     taken.add(key)
     await put('news', key)
@@ -169,7 +169,7 @@ describe('provider keys', () => {
     await until(async () => (await statusOf('news')) === 'invalid')
   })
 
-  it('provider keys that many calls at once are refused for are validated once more, and not for each of them', async () => {
+  it('a provider key that the upstream refuses for many calls at once is validated once, and not once for each call', async () => {
     const key = secret('shared')
     taken.add(key)
     await put('news', key)
@@ -321,7 +321,7 @@ describe('provider keys', () => {
     assert.equal((await put('code-host-user', secret('other'), (await signUp(gateway)).token)).status, 200)
   })
 
-  it('provider keys are validated on asking, and the answer has what came of it', async () => {
+  it('provider keys are validated on request, and the answer has the result', async () => {
     const key = secret('asked')
     taken.add(key)
     const validate = () =>
@@ -338,7 +338,7 @@ describe('provider keys', () => {
     assert.equal((await validate()).body.status, 'invalid')
   })
 
-  it('provider keys that a worker lacks the secret of are not called invalid: the upstream did not refuse them', async () => {
+  it('provider keys that a worker cannot open are not marked as invalid, because the upstream did not refuse them', async () => {
     const key = secret('unopened')
     taken.add(key)
     await put('code-host-user', key)
@@ -359,7 +359,7 @@ describe('provider keys', () => {
     assert.equal((await validate()).body.status, 'invalid')
   })
 
-  it("provider keys are used by their owner's own calls alone, not by test keys, team keys or other accounts", async () => {
+  it('provider keys are used only by the calls of their owner, not by test keys, team keys or other accounts', async () => {
     const key = secret('owner')
     taken.add(key)
     await put('code-host-user', key)
@@ -381,7 +381,7 @@ describe('provider keys', () => {
     assert.equal(await sentWith({ key: stranger.live }), undefined)
   })
 
-  it('provider keys that are made up use an upstream for a quarter of its cap together, and not the cap of the others', async () => {
+  it('invented provider keys together use at most a quarter of the cap of an upstream, and not the caps of valid keys', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => signUp(gateway, 'pro')))
     const before = upstream.arrivalsOf('code-host-user').length
     const path = (name: string) => `/v1/call/code-host-user/profile?username=${name}`
@@ -480,7 +480,7 @@ describe('provider keys', () => {
     assert.equal((await call(NEWS)).status, 200, 'the key of the account is left')
   })
 
-  it('provider keys are deleted: the next call on every node goes without', async () => {
+  it('when a provider key is deleted, the next call on every node is sent without it', async () => {
     const key = secret('deleted')
     taken.add(key)
     await put('news', key)
@@ -519,7 +519,7 @@ describe('provider keys', () => {
     assert.ok(since <= 1, 'only the validation of its owner may have used it')
   })
 
-  it('provider keys cannot be what no header carries, nor be for an API that takes none', async () => {
+  it('provider keys are refused if a header cannot contain them, or if the API does not use keys', async () => {
     for (const bad of ['', 'with blank', 'line\nbreak', 'ünïcode', 'x'.repeat(513), 7, null]) {
       const { status, body } = await put('news', bad)
       assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'], String(bad))

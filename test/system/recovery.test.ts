@@ -40,7 +40,7 @@ describe('a call', () => {
 
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 
-  it('a call whose worker was killed is answered by another, once; of the calls in its jobs the calls that had their answer are not sent again', async () => {
+  it('a call whose worker was killed is answered once, by another worker, and calls of its job that had their answer are not sent again', async () => {
     const held = (url: string) => Number(new URL(url, 'http://a').searchParams.get('n')) % 2 === 1
     const kill = Promise.withResolvers<void>()
     upstream.play('random-facts', async ({ url }) => {

@@ -61,7 +61,7 @@ describe('a call', () => {
     assert.equal(upstream.arrivalsOf('mock-data').length, 3)
   })
 
-  it('a call whose source takes no connection is tried three times, and takes nothing of the cap', async () => {
+  it('a call whose source refuses connections is tried three times, and does not count against the cap', async () => {
     const answer = await call('/v1/call/sunrise-sunset/times?lat=1&lng=2')
     assert.equal(answer.status, 502, answer.text)
     assert.equal(answer.body.error.message, 'The upstream API failed (connection refused).')
@@ -116,7 +116,7 @@ describe('a call', () => {
     assert.ok(performance.now() - startedAt < 10_000)
   })
 
-  it('a call is one of many if all fail: the breaker ends them, and few of them are sent', async () => {
+  it('if all of many calls fail, the breaker opens, and only few of the calls are sent', async () => {
     // As many callers as the breaker needs to open.
     const callers = await Promise.all(Array.from({ length: 5 }, () => signUp(gateway)))
     const underWay: (() => void)[] = []

@@ -215,7 +215,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.doesNotMatch(environment, /JWT_SECRET=|KEY_PEPPER=|OPERATOR_TOKEN=/)
   })
 
-  it('npm start tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
+  it('npm start reports a port in use in one sentence that names its variable, and does not disturb the running service', async () => {
     const second = run()
     const [code] = await once(second.child, 'close')
     assert.equal(code, 1)
@@ -270,7 +270,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.deepEqual(await processesOfFolder(), [])
   })
 
-  it('npm start names the variable that cannot be used, before it starts anything', async () => {
+  it('npm start names the variable with an invalid value before it starts anything', async () => {
     const { child, output } = run({
       DATA_DIR: join(folder, 'other'),
       LOG_LEVEL: 'loud',

@@ -125,7 +125,7 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${capitals}`)).status, 204)
   })
 
-  it('teams have keys that see no calls of the account but their own', async () => {
+  it('a key of a team sees only its own calls, and no calls of the account', async () => {
     const teamId = await makeTeam()
     const { key } = await makeKey(admin, teamId)
     const start = async (sender: string) => {
@@ -180,7 +180,7 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
   })
 
-  it('teams are handed over to an account that owns fewer than 10: strangers cannot use up its number', async () => {
+  it('a team can be handed over only to an account that owns fewer than 10 teams, so that strangers cannot use up its number of teams', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     const transfer = () => as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: person.id })
     const own = Array.from({ length: 10 }, () => as(person, 'POST', '/v1/teams', { name: 'Mine' }))
@@ -200,7 +200,7 @@ describe('teams', () => {
     assert.equal((await as(person, 'POST', '/v1/teams', { name: 'Mine' })).status, 201)
   })
 
-  it('teams that are being handed over take no role from their former owner', async () => {
+  it('the former owner cannot change roles of a team that has been handed over', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
     const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
@@ -280,7 +280,7 @@ describe('teams', () => {
     }
   }
 
-  it('teams that are handed over while a key is made have none that the former owner pays for', async () => {
+  it('a team that is handed over while a key is created has no key that counts against the former owner', async () => {
     const person = await signUp(gateway)
     const teamId = await makeTeam()
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
@@ -302,7 +302,7 @@ describe('teams', () => {
     assert.equal(await call(made.body.key), 401)
   })
 
-  it('teams that are deleted while a key is made leave none, and the answer is no error of ours', async () => {
+  it('a team that is deleted while a key is created leaves no key, and the answer is not a 500', async () => {
     const teamId = await makeTeam()
     const [made, deleted] = await makeKeyDuring(teamId, () => as(owner, 'DELETE', `/v1/teams/${teamId}`))
     assert.equal(deleted.status, 204)
@@ -310,7 +310,7 @@ describe('teams', () => {
     assert.equal(await call(made.body.key ?? owner.test), made.body.key ? 401 : 200)
   })
 
-  it('teams that are deleted while they get a member or another name are not there any more for either', async () => {
+  it('adding a member to a team, or renaming it, while it is deleted is answered 404', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await client.connect()
@@ -330,7 +330,7 @@ describe('teams', () => {
     }
   })
 
-  it('teams and accounts end keys whose revocation was committed and not heard, at once and when it is tried again', async (t) => {
+  it('keys whose revocation was committed but not announced end at once, and the revocation can be repeated', async (t) => {
     const proxy = await startPostgresProxy(gateway.services.databaseUrl)
     t.after(() => proxy.close())
     const url = await gateway.startWeb({ DATABASE_URL: proxy.url })
@@ -366,7 +366,7 @@ describe('teams', () => {
     assert.doesNotMatch((await add()).body.hint, /plan/)
   })
 
-  it('teams and sessions of an account stay few: its 21st log-in ends the oldest', async () => {
+  it('the 21st log-in of an account ends its oldest session', async () => {
     const person = await signUp(gateway)
     const logIn = async () =>
       (await send(gateway, '/v1/auth/login', { body: { email: person.email, password: person.password } })).body.token

@@ -276,7 +276,7 @@ describe('what the service tells of itself', () => {
     }
   })
 
-  it('what the service tells of itself counts calls with test keys apart, refused ones included', async () => {
+  it('the metrics of the service count calls with test keys separately, refused calls included', async () => {
     const headers = { 'x-gateway-scenario': 'rate-limited' }
     const call = (path: string, rest = {}) => send(gateway, `/v1/call/${path}`, { key: account.test, ...rest })
     assert.equal((await call('dictionary/define?word=hello', { headers })).status, 502)

@@ -253,7 +253,7 @@ describe('a call whose upstream', () => {
   it('a call whose upstream is not there is UPSTREAM_ERROR', async () =>
     checkFailure(await callTo('public-holidays'), 'UPSTREAM_ERROR', 'failed (connection refused).'))
 
-  it('a call whose upstream is silent, or drips, ends at the time of its attempts: UPSTREAM_TIMEOUT', async () => {
+  it('a call whose upstream is silent, or sends single bytes, ends with UPSTREAM_TIMEOUT when the time of its attempts is over', async () => {
     for (const answer of await slow) checkFailure(answer, 'UPSTREAM_TIMEOUT')
     const [, { example }] = Object.entries(upstreams.get('timezone')?.endpoints ?? {})[0] ?? assert.fail()
     upstream.play('timezone', () => example.response)
@@ -416,7 +416,7 @@ describe('an odd but usable answer', () => {
 })
 
 describe('the upstream', () => {
-  it('the upstream sees our headers alone, whatever the caller sends', async () => {
+  it('the upstream gets only headers of the gateway, whatever headers the caller sends', async () => {
     const sent = {
       authorization: `Bearer ${account.live}`,
       cookie: 'session=CANARY',

@@ -51,7 +51,7 @@ describe('usage', () => {
       }),
     )
 
-  it('usage is listed per day, API, key and status, of this account alone', async () => {
+  it('usage is listed per day, API, key and status, only for the own account', async () => {
     const account = await signUp(gateway)
     const second = await createKey(gateway, account.token)
     const { body } = await send(gateway, '/v1/keys', { token: account.token })
@@ -89,7 +89,7 @@ describe('usage', () => {
     assert.equal((await usageOf(await signUp(gateway))).total, 0)
   })
 
-  it('usage counts what is refused too, by status, and charges none of it', async () => {
+  it('usage counts refused calls too, by status, and does not charge them', async () => {
     const account = await signUp(gateway)
     const key = { key: account.live }
     const refusals: [path: string, api: string, status: number][] = [
@@ -162,7 +162,7 @@ describe('usage', () => {
     }
   })
 
-  it('usage refuses spans and groups that are none', async () => {
+  it('usage refuses invalid periods and groups', async () => {
     const { token } = await signUp(gateway)
     for (const query of [
       'from=2026-02-30',

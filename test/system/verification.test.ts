@@ -98,7 +98,7 @@ describe('if there is a mail server', () => {
     assert.doesNotMatch(account, /github\.com/)
   })
 
-  it('if sign-up is closed, no page offers it, and the log-in stays', async () => {
+  it('if sign-up is closed, no page offers it, and the log-in still works', async () => {
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
     const read = async (url: string, path: string) =>
       await (await fetch(url + path, { headers: { accept: 'text/html' } })).text()
@@ -131,7 +131,7 @@ describe('if there is a mail server', () => {
     assert.equal((await verify(token)).status, 204)
   })
 
-  it('if there is a mail server that takes no mail for now, the answer says so and the hour has as many as before', async () => {
+  it('if the mail server accepts no mail for now, the answer states this, and the request does not count against the mails of the hour', async () => {
     const account = await signUpThroughApi(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })

@@ -13,7 +13,7 @@ function createLog() {
   return { log, lines, end }
 }
 
-it('the log has ten lines of calls of an account with each code a second, and then one that counts the rest by code', (t) => {
+it('the log has at most ten lines a second for the calls of an account with the same code, and then a line that counts the others by code', (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { lines, end } = createLog()

@@ -75,7 +75,7 @@ it('a call becomes a row with all that is known of it, although no partition was
   })
 })
 
-it('a cause that quotes an answer of the upstream has no place in the row', async (t) => {
+it('a cause that quotes an answer of the upstream is not written to the row', async (t) => {
   const { writer, close } = openWriter(t)
   writer.write(callOf({ cause: `Unexpected token 'S', "Secret value" is not valid JSON` }))
   writer.write(callOf({ cause: 'DNS: no such host' }))
@@ -109,7 +109,7 @@ it('rows wait for a Postgres that is silent, without a wait for their calls, and
   assert.equal(await lost('postgres'), 100)
 })
 
-it('a row whose writing was carried out and not answered is there once', async (t) => {
+it('a row that Postgres wrote without an acknowledgement exists once', async (t) => {
   const { writer } = openWriter(t)
   await keepPartitions(db, 7)
   proxy.breaksAfter = 'insert into call_log'

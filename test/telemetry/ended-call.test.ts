@@ -91,7 +91,7 @@ test('an answer counts as stale if its time was over when it was served, even if
     assert.equal(await resultOf(cacheStatus), result, cacheStatus)
 })
 
-test('a call with a test key is no call of the fleet, even if it was refused before it had a job', async () => {
+test('a call with a test key does not count as a call of the fleet, even if it was refused before it had a job', async () => {
   const now = Date.now()
   const minutes = new MinuteStats({ redis, log, now: () => now })
   const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })

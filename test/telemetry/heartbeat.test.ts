@@ -8,7 +8,7 @@ import { connectRedis } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-it('a process whose Redis is full says on that it lives, and that it ends', async (t) => {
+it('a process whose Redis is full still reports that it is alive, and that it shuts down', async (t) => {
   const { redis, stop } = await connectRedis()
   t.after(stop)
   await redis.call('CONFIG', 'SET', 'maxmemory', '1')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { collectGarbage } from '../../src/telemetry/idle-collection.ts'
 
-test('a collection gives the memory of what is no longer used back to the system', async () => {
+test('a garbage collection while the process is idle returns unused memory to the system', async () => {
   // Other tests of this process left garbage of their own.
   await collectGarbage()
   const { heapTotal } = process.memoryUsage()

@@ -4,7 +4,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts'
 
 const idle = { inFlight: () => 0, busy: () => 0 }
 
-it('what measures the process exists once, and each registry of the process shows it with its own label', async () => {
+it('the metrics of the process exist once, and each registry of the process shows them with its own label', async () => {
   const [web, worker] = [createMetrics('web', idle).registry, createMetrics('worker', idle).registry]
   for (const name of ['nodejs_gc_duration_seconds', 'nodejs_eventloop_lag_seconds']) {
     assert.ok(web.getSingleMetric(name))

@@ -9,7 +9,7 @@ import { redisOfThisFile } from '../support/services.ts'
 const { redis } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-test('counts that Redis refuses are written when it takes them, and the others only once', async () => {
+test('counts that Redis refuses are written when Redis accepts writes again, and all other counts are written once', async () => {
   const at = 600_000_000
   const stats = new MinuteStats({ redis, log, now: () => at })
   const counts = keys.slotStats(at / 10_000)

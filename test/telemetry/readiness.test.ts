@@ -34,7 +34,7 @@ async function soon<T>(work: Promise<T>): Promise<T> {
 
 describe('the readiness of a process', () => {
   for (const kind of ['producer', 'blocking'] as const) {
-    it(`the readiness of a process with a ${kind} connection says that Redis is unreachable, and gathers no command for it`, async (t) => {
+    it(`the readiness of a process with a ${kind} connection reports that Redis is unreachable, and queues no command for it`, async (t) => {
       const { redis, proxy } = await connectThroughProxy(t, services.redisUrl, kind)
       const readiness = new Readiness({ db, redis })
       assert.equal((await readiness.check()).status, 'ready')

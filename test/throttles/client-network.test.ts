@@ -17,7 +17,7 @@ it('the network of a public address is the address, or the /64 of an IPv6 one; o
   }
 })
 
-it('an IPv6 address that stands for a public IPv4 one has the network of that, one that stands for a private one is public', () => {
+it('an IPv6 address that embeds a public IPv4 address has the network of that address, and an embedded private address counts as public', () => {
   const same = [
     '::ffff:198.51.100.7',
     '::ffff:0:198.51.100.7',
@@ -44,7 +44,7 @@ it('the networks around a network are the widest first, and tell IPv4 from IPv6'
   assert.deepEqual(namesAround('32.1.72.96.0.1.2/56'), namesAround('32.1.72.96.0.1.2.255/64').slice(0, 3))
 })
 
-it('a client is an IPv4 address however it is written, or an IPv6 /64; what one stranger may have whole is an IPv4 address or an IPv6 /48', () => {
+it('a client is an IPv4 address in any spelling or an IPv6 /64, and the network that one stranger may own is an IPv4 address or an IPv6 /48', () => {
   for (const address of ['198.51.100.7', '::ffff:198.51.100.7', '2002:c633:6407:1::1', '2002:c633:6407:2::1']) {
     assert.equal(clientOf(address), '198.51.100.7', address)
     assert.equal(subscriberOf(address), '198.51.100.7', address)
@@ -55,7 +55,7 @@ it('a client is an IPv4 address however it is written, or an IPv6 /64; what one 
   assert.notEqual(subscriberOf('2001:4860:2:300::1'), subscriberOf('2001:4860:1:300::1'))
 })
 
-it('all clients of a public IPv6 /48 count as four; a private network has as many as it has', () => {
+it('all clients of a public IPv6 /48 together have the limits of four clients, and each client of a private network has its own', () => {
   const sizes = (address: string) => clientsAround(address).map(({ clients }) => clients)
   assert.deepEqual(sizes('2001:4860:1:2ff::1'), [1, 4])
   for (const address of ['198.51.100.7', 'fd00:1:2:3::1', '::1', '2002:c633:6407:1::1', 'nonsense'])

@@ -90,7 +90,7 @@ it('log-ins that the throttle of their client refuses leave nothing in Redis, wh
   assert.deepEqual(await failureKeys(), wrong)
 })
 
-it('log-ins that wait for their account, and good log-ins, take nothing from the throttle of their client', async () => {
+it('log-ins that wait for their account, and successful log-ins, do not count for the throttle of their client', async () => {
   const few = { ...config, throttles: { ...config.throttles, loginFailuresPerMinute: 6 } }
   const attempt = (email: string, isRight: boolean) =>
     limitGuesses({ redis, log, config: few }, { email, address: '203.0.113.10' }, async () => {

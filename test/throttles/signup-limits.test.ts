@@ -10,7 +10,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
 
-it('sign-ups count for their network when an account is made or was there, and not when they fail for an outage', async () => {
+it('sign-ups count for their network if an account was created or existed already, and not if an outage makes them fail', async () => {
   const config = loadConfig({
     ...testSecrets(),
     ...{ DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' },
@@ -34,7 +34,7 @@ it('sign-ups count for their network when an account is made or was there, and n
   await limitSignups(wider, { address: '192.0.2.7', network: '192.0.2.7' }, async () => undefined)
 })
 
-it('sign-ups are bounded at each depth of networks: an IPv6 /64, a /48 for four of those, a /32 for twenty; a /24 for eight addresses', async () => {
+it('sign-ups are bounded for each size of network: an IPv6 /64, four times as many for a /48, twenty times for a /32, and eight times for an IPv4 /24', async () => {
   const config = loadConfig({
     ...testSecrets(),
     ...{ DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' },

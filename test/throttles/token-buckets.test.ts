@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { TokenBuckets } from '../../src/throttles/token-buckets.ts'
 
 describe('a token bucket', () => {
-  it('a token bucket gives its burst at once and then so many a second, to each subject for itself', () => {
+  it('a token bucket gives its burst at once and then its rate a second, separately for each subject', () => {
     let now = 0
     const buckets = new TokenBuckets({ perSecond: 2, burst: 3, now: () => now })
     assert.deepEqual(
@@ -32,7 +32,7 @@ describe('a token bucket', () => {
     assert.equal(buckets.take('a'), 0)
   })
 
-  it('a token bucket takes a token back, but never holds more than its burst', () => {
+  it('a token can be returned to a token bucket, which never holds more than its burst', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 1, now: () => 0 })
     buckets.refund('a')
     assert.deepEqual([buckets.take('a'), buckets.take('a')], [0, 1_000])
@@ -56,7 +56,7 @@ describe('a token bucket', () => {
     assert.equal(buckets.take('a', 10), 0)
   })
 
-  it('a token bucket of no bound gives always', () => {
+  it('a token bucket without a bound always gives a token', () => {
     const buckets = new TokenBuckets({ perSecond: 0, burst: 0 })
     for (let count = 0; count < 10; count += 1) assert.equal(buckets.take('a'), 0)
   })

@@ -6,7 +6,7 @@ import { UnknownKeys } from '../../src/throttles/unknown-keys.ts'
 const nobody = async () => undefined
 
 describe('unknown keys', () => {
-  it('unknown keys of one client are looked up so often in a minute and then refused with 429, which concerns no other client', async () => {
+  it('unknown keys of a client are looked up a limited number of times in a minute and then refused with 429, and other clients are not affected', async () => {
     const keys = new UnknownKeys(3)
     let lookUps = 0
     const send = (key: string, address: string) =>

@@ -25,7 +25,7 @@ it('the tests of an upstream include the tests that read all upstreams, and are 
   )
 })
 
-it('a file that hundreds of tests import has its own test alone', () => {
+it('for a file that hundreds of tests import, only its own test is listed', () => {
   assert.deepEqual(namesOf('src/errors.ts'), ['test/errors.test.ts'])
 })
 

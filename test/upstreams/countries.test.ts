@@ -139,7 +139,7 @@ test('coordinates of which one is missing are none, because the other one would 
     assert.deepEqual(interpretCountry({ latlng }).latlng, [], JSON.stringify(latlng))
 })
 
-test('a record whose name is no text is another form, and not a country that is not found', () => {
+test('a record whose name is not a string is an invalid answer, and does not mean that the country was not found', () => {
   const result = interpret(info, [{ name: { common: 'Finland' }, alpha2Code: 'FI' }], { name: 'Finland' })
   assert.ok('responseClass' in result)
   assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')

@@ -87,7 +87,7 @@ const otherNames: [string, string][] = [
   ['Ｊａｐａｎ', 'JP'], ['ﬁnland', 'FI'], ['Guinea‑Bissau', 'GW'],
 ]
 
-test('all names of all countries lead to their country by /info and /name, however they are written', () => {
+test('/info and /name find each country by all its names, in every spelling', () => {
   assert.equal(records.length, 250)
   const wrong: string[] = []
   for (const [name, code] of [...namesOfAll, ...otherNames]) {
@@ -100,7 +100,7 @@ test('all names of all countries lead to their country by /info and /name, howev
   assert.deepEqual(wrong, [])
 })
 
-test('a text that names no country leads to none', () => {
+test('a text that does not name a country finds no country', () => {
   // biome-ignore format: a list to look through
   const texts = [
     'Africa', 'Europe', 'Asia', 'Polynesia', 'American', 'British', 'Indian', 'French', 'Dutch', 'Islands', 'island', 'Republic', 'Saint', 'South', 'the',

@@ -11,7 +11,7 @@ import { check, document, readWritten, words } from '../../support/own-document.
 const ORDERS = fileURLToPath(new URL('../../own/orders.yaml', import.meta.url))
 
 describe('a document of an own API', () => {
-  it('a document with its overlay becomes an entry of the catalog, and what is left out is said with its line and pointer', async () => {
+  it('a document with its overlay becomes an entry of the catalog, and each part that is left out is reported with its line and pointer', async () => {
     const { answer, text } = await checkDocument(ORDERS, undefined)
     assert.equal(answer.ok, true, text)
     const paths = answer.entry?.endpoints.map(({ method, path }) => `${method} ${path}`)
@@ -78,7 +78,7 @@ describe('a document of an own API', () => {
     )
   })
 
-  it('a probe is an operation that reads without parameters, and a document that has none must name one', async () => {
+  it('a probe is an operation that reads and has no required parameter, and a document without such an operation is an error', async () => {
     const operation = { parameters: [{ name: 'q', in: 'query', required: true, schema: { type: 'string' } }] }
     assert.match(words(await check(document({ operation }))), /has no operation that the gateway can use as the probe/)
   })
@@ -109,7 +109,7 @@ describe('a document of an own API', () => {
     assert.match(words(answer), /\/paths\/~1b\/get: Another operation has the name list-things already/)
   })
 
-  it('a key goes out as its scheme says: as it is, as a bearer token, or as user and password', async () => {
+  it('a key is sent as its security scheme demands: unchanged, as a bearer token, or as user and password', async () => {
     const scheme = async (key: object) => {
       const root = { security: [{ key: [] }], components: { securitySchemes: { key } } }
       const { in: place, name, format } = Object((await readWritten(document({ root }))).upstream?.credential)
@@ -132,7 +132,7 @@ describe('a document of an own API', () => {
     assert.match(words(await check(document({ root, operation: { security: [{ key: [] }] } }))), /key needs a cookie/)
   })
 
-  it('a required number leaves its operation out only if no number fits, whatever its bounds are', async () => {
+  it('a required number causes its operation to be left out only if no number satisfies its bounds', async () => {
     const said = async (schema: object) => {
       const parameters = [{ name: 'n', in: 'query', required: true, schema }]
       return words(await check(document({ operation: { parameters } })))

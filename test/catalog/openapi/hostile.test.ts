@@ -22,7 +22,7 @@ describe('a hostile document', () => {
   })
   after(() => trap.close())
 
-  it('a reference to a file or a host is an error, and nothing is fetched', async () => {
+  it('a reference to a file or a host is an error, and the gateway fetches nothing', async () => {
     for (const $ref of [
       `${address}/schema.json`,
       '../../etc/passwd',
@@ -41,7 +41,7 @@ describe('a hostile document', () => {
     assert.equal(requests, 0)
   })
 
-  it('schemas that lead back to themselves end in anything, and references that do are an error', async () => {
+  it('a schema that contains itself allows any value at that place, and a reference that points to itself is an error', async () => {
     const schemas = {
       Node: { type: 'object', properties: { next: { $ref: '#/components/schemas/Node' }, name: { type: 'string' } } },
       Loop: { $ref: '#/components/schemas/Loop' },
@@ -70,7 +70,7 @@ describe('a hostile document', () => {
     assert.match(words(answer), /are more than 50000 once their references are expanded/)
   })
 
-  it('texts that a parser would take minutes for are refused in seconds, each with its bound', async () => {
+  it('texts that would take a parser minutes are refused in seconds, and the refusal names the bound', async () => {
     const bytes = 5 * 1024 * 1024
     const texts: [string, RegExp][] = [
       ['['.repeat(bytes), /deeper than 64/],
@@ -136,7 +136,7 @@ describe('a hostile document', () => {
     }
   })
 
-  it('a private address of the document is blocked and said, and an operator may allow it', async () => {
+  it('a private address in a document is blocked and reported, and an operator can allow it', async () => {
     for (const url of [
       'http://127.0.0.1:9',
       'http://10.1.2.3/x',
@@ -163,7 +163,7 @@ describe('a hostile document', () => {
     }
   })
 
-  it('an address to which no connection can lead is an error, whoever names it', async () => {
+  it('an address that no connection can reach is an error, in the document and in the settings', async () => {
     const caps = { concurrency: 2, rates: [] }
     for (const address of [
       'https://h.example:0',
@@ -202,7 +202,7 @@ describe('a hostile document', () => {
     assert.doesNotMatch(description, /[\n\u202e]/)
   })
 
-  it('a folder, a pipe and a file that is not there are said, and nothing waits for them', async () => {
+  it('a folder, a pipe or a missing file in place of a document is reported at once', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'pipe-'))
     execFileSync('mkfifo', [join(folder, 'pipe.yaml')])
     const said = async (name: string) => words((await checkDocument(join(folder, name), undefined)).answer)
@@ -213,7 +213,7 @@ describe('a hostile document', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('slugs of built-in APIs, of keys in Redis and of other things are refused', async () => {
+  it('slugs that built-in APIs, keys in Redis or other parts use are refused', async () => {
     for (const name of [
       'weather.json',
       'stats.json',
@@ -239,7 +239,7 @@ describe('a hostile document', () => {
     )
   })
 
-  it('what is neither JSON nor OpenAPI 3 is refused in a sentence', async () => {
+  it('a file that is not JSON, YAML or OpenAPI 3 is refused with one sentence', async () => {
     for (const [text, expected] of [
       ['', /empty/],
       ['{', /neither JSON nor YAML/],
@@ -265,7 +265,7 @@ describe('a hostile document', () => {
     "x-gateway: { caps: { concurrency: 2, rates: [] } }\npaths: { /ok: { get: { responses: { '200': { description: ok } } } } }\n",
   ].join('\n')
 
-  it('a text that YAML reads otherwise than its writer means is refused with its line', async () => {
+  it('a text that YAML reads differently from what its writer means is refused with its line', async () => {
     await expectWords(
       [
         ['a merge key', `${text}a: &a { x: 1 }\nb: { <<: *a }\n`, /things\.yaml:7: YAML 1\.2 has no merge key/],
@@ -515,7 +515,7 @@ describe('a hostile document', () => {
     )
   })
 
-  it('headers that say who asks, or for what else, are no parameters', async () => {
+  it('headers that identify the caller, or change what is requested, cannot be parameters', async () => {
     const names = [
       'X-Client-IP',
       'CF-Connecting-IP',
@@ -544,7 +544,7 @@ describe('a hostile document', () => {
     }
   })
 
-  it('a parameter has no name that every object has, and names that differ in case are two', async () => {
+  it('a parameter cannot have the name of a member of Object.prototype, and names that differ only in letter case are two parameters', async () => {
     const query = (name: string) => ({ name, in: 'query', schema: { type: 'string' } })
     for (const name of ['toString', 'valueOf', 'hasOwnProperty', '__defineGetter__']) {
       const answer = await check(document({ operation: { parameters: [query(name)] } }))
@@ -554,7 +554,7 @@ describe('a hostile document', () => {
     assert.deepEqual(Object.keys(two.entry?.endpoints[0]?.params ?? {}), ['A', 'a'])
   })
 
-  it('choices that multiply what stands beside them are refused at a bound, and never written out', async () => {
+  it('choices that multiply the schemas beside them are refused at a bound, before they are expanded', async () => {
     const schemas: Record<string, object> = { S0: { type: 'string' } }
     for (let level = 1; level <= 30; level += 1) {
       const anyOf = ['a', 'b', 'c', 'd'].map((description) => ({ description }))
@@ -582,7 +582,7 @@ describe('a hostile document', () => {
     assert.match(words(answer), /things\.json\.overlay:1: The overlay writes more than 1000000 values/)
   })
 
-  it('what stands beside a reference holds too, and its description wins', async () => {
+  it('keywords beside a reference apply too, and a description beside it replaces the description of its target', async () => {
     const schemas = {
       Thing: {
         type: 'object',

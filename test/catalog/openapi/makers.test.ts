@@ -83,7 +83,7 @@ const MAKERS: Record<string, { offers: string; lines: number; says: RegExp[] }> 
 }
 
 describe('documents as different makers write them', () => {
-  it('a document of each maker is offered as far as it can be, and each part that is left out is said', async () => {
+  it('the operations of documents of many makers are offered as far as possible, and each part that is left out is reported', async () => {
     assert.deepEqual((await readdir(FOLDER)).sort(), Object.keys(MAKERS).sort())
     for (const [name, { offers, lines, says }] of Object.entries(MAKERS)) {
       const settings = { caps: { concurrency: 4, rates: [{ max: 5, seconds: 1 }] } }
@@ -97,7 +97,7 @@ describe('documents as different makers write them', () => {
     }
   })
 
-  it('the example of an answer is the example of the document, also as the text of its JSON, or is made', async () => {
+  it('the example of an answer comes from the document, also if it is written as JSON text, or is generated', async () => {
     const text = await check(document({ media: { example: '{"a":"x"}' } }))
     assert.equal(words(text), '')
     assert.equal(text.entry?.endpoints[0]?.example, 'document')
@@ -143,7 +143,7 @@ describe('documents as different makers write them', () => {
     }
   })
 
-  it('an endpoint has no name that the clients need for themselves', async () => {
+  it('an endpoint cannot have a name that the clients use themselves', async () => {
     for (const [file, comment] of [
       ['runtime.ts', /^ *(\/\/|\/?\*).*$/gm],
       ['runtime-answers.ts', /^ *(\/\/|\/?\*).*$/gm],

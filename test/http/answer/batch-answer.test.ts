@@ -41,7 +41,7 @@ describe('the answer to a batch', () => {
     })
   }
 
-  it('the answer to a batch whose caller left takes no more lines', () => {
+  it('no more lines are written to the answer to a batch whose caller has left', () => {
     const answer = new BatchLines()
     answer.stream.destroy()
     writeAll(answer, small)

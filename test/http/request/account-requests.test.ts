@@ -15,7 +15,7 @@ describe('the requests of an account', () => {
     requests.take('b')
   })
 
-  it('the requests of an account that this process makes for one it has let in count no second time', () => {
+  it('requests that the gateway itself makes for a request that it has accepted do not count a second time', () => {
     const requests = new AccountRequests(0.001)
     requests.take('a')
     const raw = { socket: new Socket() } as FastifyRequest['raw']

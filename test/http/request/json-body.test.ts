@@ -127,7 +127,7 @@ describe('a JSON body', () => {
     assert.deepEqual(parse(`["${'[{'.repeat(100)}\\""]`), [`${'[{'.repeat(100)}"`], 'brackets in a text are no levels')
   })
 
-  it('a JSON body that names a prototype is refused and changes none', () => {
+  it('a JSON body with a member such as __proto__ is refused, and changes no prototype', () => {
     for (const name of ['__proto__', 'constructor', 'prototype', '\\u005f_proto__']) {
       refused(`{"x":{"${name}":{"polluted":true}}}`, 'VALIDATION_ERROR')
     }
@@ -156,7 +156,7 @@ describe('a JSON body', () => {
   const held = ['0', '-0', '-1', '9007199254740991', '-9007199254740991', '1.0', '1.10', '1e3', '1E+3', '1.5e-7']
   const alsoHeld = ['0.1', '0.30000000000000004', '52.5200066', '1e-300', '0e999999999999', '0.000', '123456789012345']
   for (const number of [...held, ...alsoHeld]) {
-    it(`the number ${number} of a JSON body is taken, and its spelling is known when JavaScript has another`, () => {
+    it(`the number ${number} of a JSON body is accepted, and its spelling is kept if JavaScript writes it differently`, () => {
       const body = parse(`{"a":"x","n":${number},"list":[true,${number}]}`) as { n: number; list: number[] }
       assert.deepEqual(body, { a: 'x', n: Number(number), list: [true, Number(number)] })
       const spelling = String(Number(number)) === number ? undefined : number
@@ -197,7 +197,7 @@ describe('a JSON body', () => {
     })
   }
 
-  it('a JSON body is taken whatever the parameters of its media type say, when its bytes are UTF-8', () => {
+  it('a JSON body is accepted with any parameters of its media type, if its bytes are UTF-8', () => {
     for (const parameter of [
       '',
       ';',

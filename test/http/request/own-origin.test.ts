@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { GatewayError } from '../../../src/errors.ts'
 import { requireOwnOrigin } from '../../../src/http/request/own-origin.ts'
 
-it('a page is of the gateway at its public address, at localhost and at an address of IP, and at no other name that leads here', () => {
+it('a page belongs to the gateway if its origin is the public address, localhost or an IP address, and under no other name', () => {
   const isTaken = (origin: string | undefined, host: string): boolean => {
     try {
       requireOwnOrigin({ headers: { ...(origin && { origin }) }, host }, 'http://gateway.example:3000', [

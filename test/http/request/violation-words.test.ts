@@ -25,7 +25,7 @@ async function refusalOf(
   return (await app.inject({ ...request, headers, ...(payload === undefined ? {} : { payload }) })).json()
 }
 
-test('the refusal of a request that does not fit its schema says what would fit', async () => {
+test('the refusal of a request that does not match its schema says what would match', async () => {
   const member = (schema: TSchema, value: unknown) => answerTo(Type.Object({ a: schema }), { a: value })
   for (const [schema, value, words] of [
     [Type.Enum(['live', 'test']), 'prod', 'Member a must be one of live, test.'],
@@ -71,7 +71,7 @@ test('the refusal of a query parameter that is sent twice says to send it once',
   assert.equal(message, 'Parameter q must be given once.')
 })
 
-test('a member that is not known is named, with the nearest one that is, or else all that are', async () => {
+test('the refusal of an unknown member contains its name and the nearest known member, or otherwise all known members', async () => {
   const body = Type.Object({ environment: Type.Optional(Type.String()), expiresAt: Type.Optional(Type.String()) })
   assert.equal(await answerTo(body, { expires_at: 'x' }), 'Member expires_at is not known; did you mean expiresAt?')
   assert.equal(await answerTo(body, { enviroment: 'x' }), 'Member enviroment is not known; did you mean environment?')
@@ -99,7 +99,7 @@ test('the refusal of a missing member names the member that was sent in its plac
   assert.equal(await answerTo(body, { emial: 'x', password: 'x' }), 'Member email is required; emial is not known.')
 })
 
-test('an object that takes any member, and says so, takes any', async () => {
+test('an object whose schema allows any member accepts any member', async () => {
   const message = Type.Object({ jsonrpc: Type.String() }, { additionalProperties: true })
   assert.equal(await answerTo(Type.Union([message, Type.Array(message)]), { jsonrpc: '2.0', id: 1 }), undefined)
 })

@@ -5,7 +5,7 @@ import { FairTurns } from '../../../src/http/server/fair-turns.ts'
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('the turns of the event loop', () => {
-  it('the turns of the event loop give a client 128 requests each, in order, and another client its own', async () => {
+  it('in each turn of the event loop, a client gets at most 128 requests handled, in order, and other clients get theirs too', async () => {
     const turns = new FairTurns()
     const [flood, other] = [{}, {}]
     const begun: number[] = []

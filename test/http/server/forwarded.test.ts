@@ -42,7 +42,7 @@ describe('the address of a client', () => {
     'example.com:80',
   ]
   for (const written of [...names, '203.0.113', '203.0.113.010', '999.1.1.1', '::1::2', '[]', '-', '1234567890', "'"]) {
-    it(`a client that a proxy names ${written} is one client with all that are not named, of a public network`, () => {
+    it(`clients that a proxy names ${written} count as one client of a public network`, () => {
       assert.equal(client(written), UNNAMED_CLIENT)
       assert.equal(
         client(`203.0.113.10, ${written}, 10.0.0.1`),

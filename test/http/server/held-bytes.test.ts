@@ -98,7 +98,7 @@ describe('the bytes that are held', () => {
     assert.equal(small.isEnded, false)
   })
 
-  it('the bytes that are held while memory is short are taken from connections that take nothing', () => {
+  it('while memory is short, the bytes that are held are freed by closing connections that read nothing', () => {
     const held = new HeldBytes(80 * MB)
     const reading = Array.from({ length: 4 }, (_, index) => new Connection(held, `reader ${index}`))
     const stalled = Array.from({ length: 6 }, (_, index) => new Connection(held, `stalled ${index}`))

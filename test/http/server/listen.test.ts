@@ -67,7 +67,7 @@ describe('a listener', () => {
     )
   })
 
-  it('a listener is nowhere started but under the names of its variables', async () => {
+  it('every listener is started with the names of its variables', async () => {
     const files = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) => name.endsWith('.ts'))
     const texts = await Promise.all(files.map(async (name) => [name, await readFile(join(ROOT, 'src', name), 'utf8')]))
     const listening = texts.filter(([, text]) => text?.includes('.listen('))

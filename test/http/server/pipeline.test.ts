@@ -126,7 +126,7 @@ describe('requests that are sent behind each other', () => {
     assert.ok(handled <= 9, `${handled} requests were handled`)
   })
 
-  it('requests that are sent behind each other do no harm to the server when their answers are taken in fits and starts', async () => {
+  it('requests that are sent behind each other do not harm the server if the client reads their answers irregularly', async () => {
     const failures: unknown[] = []
     const onFailure = (error: unknown) => failures.push(error)
     process.on('uncaughtException', onFailure)
