@@ -120,18 +120,23 @@ async function sendWith(
   { deps, sending, buildRequest }: { deps: UpstreamDeps; sending: Sending; buildRequest: () => WireRequest },
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, permitRequest, progress, signal, recorder, memory } = sending
-  const fullMs = attemptTimeoutMs(deps, sending)
-  let timeoutMs = fullMs
-  let startedAt: number | undefined
+  let request: WireRequest
   try {
     sending.ensureCallable?.()
     await sending.ensureNeeded?.(permit)
-    const request = buildRequest()
+    request = buildRequest()
     // The failure before a repeat may have opened the breaker.
     await recorder.counting
     await recorder.gate.enter()
-    startedAt = performance.now()
-    timeoutMs = Math.min(fullMs, Math.max(1, sending.remainingMs() - REPLY_MS))
+  } catch (error) {
+    permit.giveBack()
+    if (!signal.aborted) progress.isUnderWay = false
+    throw error
+  }
+  const startedAt = performance.now()
+  const fullMs = attemptTimeoutMs(deps, sending)
+  const timeoutMs = Math.min(fullMs, Math.max(1, sending.remainingMs() - REPLY_MS))
+  try {
     recorder.begin(request)
     progress.isUnderWay = !signal.aborted
     const client = deps.clientOf(api, permitRequest.bucket)
@@ -149,10 +154,10 @@ async function sendWith(
     return result
   } catch (error) {
     recorder.fail(error)
-    const reach = startedAt === undefined ? 'unsent' : reachOfFailed(error)
+    const reach = reachOfFailed(error)
     progress.reach = furthest(progress.reach, reach)
-    const tookMs = startedAt === undefined ? 0 : performance.now() - startedAt
-    if (startedAt !== undefined && !(error instanceof UnsentError)) countAttempt(sending.times, tookMs)
+    const tookMs = performance.now() - startedAt
+    if (!(error instanceof UnsentError)) countAttempt(sending.times, tookMs)
     // An attempt without a connection takes nothing of the cap.
     if (hasReached(reach, 'maybe-sent')) permit.release(tookMs)
     else permit.giveBack()
