@@ -31,8 +31,8 @@ export interface Gateway {
   readonly workers: ChildProcess[]
   /**
    * Every line that the processes have printed so far. They write lines in batches, so wait for a
-   * line with `until`; only `allOutput` shows that a line is absent. Throws for a local gateway,
-   * which prints nothing.
+   * line with `until`; only `allOutput` shows that a line is absent. Throws if the gateway is local
+   * and has started no process, because it prints nothing.
    */
   readonly output: string[]
   /**
@@ -193,7 +193,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       return ofProcesses(workers)
     },
     get output() {
-      return ofProcesses(output)
+      return children.length > 0 ? output : ofProcesses(output)
     },
     allOutput: async () => {
       const running = ofProcesses(children).filter((child) => child.exitCode === null && child.signalCode === null)

@@ -20,7 +20,7 @@ let gateway: Gateway
 let account: Account
 
 before(async () => {
-  gateway = await startGateway()
+  gateway = await startGateway({ isInProcess: true })
   account = await signUp(gateway)
 })
 after(() => gateway.stop())
@@ -97,8 +97,7 @@ let untrusting: string
 describe('the routes for machines beside a node', () => {
   it('the routes for machines beside a node answer over plain HTTP whatever BASE_URL says, on the port of the metrics too', async () => {
     const metricsPort = await freePort()
-    const output = gateway.output.length
-    const url = await gateway.startWeb({ BASE_URL: BASE, METRICS_PORT: String(metricsPort) })
+    const { url } = await gateway.startWebProcess({ BASE_URL: BASE, METRICS_PORT: String(metricsPort) })
     untrusting = url
     for (const target of ['/healthz', '/readyz']) {
       assert.equal((await ask(url, target)).status, 200)
@@ -109,7 +108,7 @@ describe('the routes for machines beside a node', () => {
       assert.equal(status, 200, body)
     }
     checkRedirect(await ask(url, '/v1/catalog'), '/v1/catalog')
-    await until(() => gateway.output.slice(output).join('').includes('it redirects every request; set TRUST_PROXY'))
+    await until(() => gateway.output.join('').includes('it redirects every request; set TRUST_PROXY'))
   })
 
   it('the routes for machines beside a node say that a node is not ready whose schema is missing or whose Redis is of no use, and why', async () => {
@@ -121,7 +120,8 @@ describe('the routes for machines beside a node', () => {
     try {
       const databaseUrl = new URL(gateway.services.databaseUrl)
       databaseUrl.pathname = `/${name}`
-      const empty = await gateway.startWeb({ DATABASE_URL: databaseUrl.href, REDIS_URL: old.url })
+      const environment = { DATABASE_URL: databaseUrl.href, REDIS_URL: old.url }
+      const { url: empty, child } = await gateway.startWebProcess(environment)
       await until(async () => {
         const { problems = [] } = JSON.parse((await ask(empty, '/readyz')).body)
         return problems.length === 2
@@ -137,8 +137,8 @@ describe('the routes for machines beside a node', () => {
           'Redis 6.2 is too old; 7.0 or newer is needed',
         ],
       })
-      gateway.web.at(-1)?.kill('SIGKILL')
-      await once(gateway.web.at(-1) ?? assert.fail(), 'exit')
+      child.kill('SIGKILL')
+      await once(child, 'exit')
     } finally {
       old.close()
       await admin.query(`drop database ${name} with (force)`)
@@ -197,13 +197,14 @@ describe('with a certificate of its own', () => {
   before(async () => {
     files = await makeCertificate(gateway.services.folder, 'first')
     redirectPort = await freePort()
-    url = await gateway.startWeb({
+    const node = await gateway.startWebProcess({
       BASE_URL: BASE,
       TLS_CERT_FILE: files.certFile,
       TLS_KEY_FILE: files.keyFile,
       HTTP_REDIRECT_PORT: String(redirectPort),
       CLIENT_CONNECTIONS_MAX: '20',
     })
+    url = node.url
   })
 
   it('with a certificate of its own, the plain listener keeps so many connections of a client as the node does twice', async () => {
@@ -267,7 +268,7 @@ describe('with a certificate of its own', () => {
 
   it('with a certificate of its own, that cannot be used the boot ends with one line that names the variable', async () => {
     await assert.rejects(
-      gateway.startWeb({ BASE_URL: BASE, TLS_CERT_FILE: '/nowhere/cert.pem', TLS_KEY_FILE: '/nowhere/key.pem' }),
+      gateway.startWebProcess({ BASE_URL: BASE, TLS_CERT_FILE: '/nowhere/cert.pem', TLS_KEY_FILE: '/nowhere/key.pem' }),
       /web: TLS_CERT_FILE names a file that cannot be read: \/nowhere\/cert\.pem\n/,
     )
   })
@@ -276,7 +277,7 @@ describe('with a certificate of its own', () => {
 describe('a node whose port is taken', () => {
   it('a node whose port is taken ends with one sentence that names the variable', async () => {
     await assert.rejects(
-      gateway.startWeb({ PORT: String(portOf(gateway.url)) }),
+      gateway.startWebProcess({ PORT: String(portOf(gateway.url)) }),
       (error) =>
         error instanceof Error &&
         error.message.includes(
