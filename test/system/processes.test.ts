@@ -202,13 +202,19 @@ describe('an API node', () => {
     await assert.rejects(fetch(`${url}/healthz`))
   })
 
-  it('an API node that gets SIGTERM while a call runs answers it before it exits', async () => {
+  it('an API node that gets SIGTERM answers the call that runs before it exits, and waits for no connection over which nothing came, as browsers open them in advance', async () => {
     const { held, letGo } = holdUpstream()
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
+    const unused = connect(Number(new URL(url).port), '127.0.0.1')
+    unused.on('error', () => undefined)
+    await once(unused, 'connect')
+    // If the node has a later request, it has accepted this connection.
     const active = call(url)
     await until(() => held() === 1)
+    const closed = once(unused, 'close')
     node.kill('SIGTERM')
+    await closed
     await until(
       async () =>
         await fetch(`${url}/healthz`).then(
@@ -218,22 +224,8 @@ describe('an API node', () => {
     )
     letGo()
     assert.equal((await active).status, 200)
-    assert.equal(await ending(node), 0)
-  })
-
-  it('an API node that gets SIGTERM waits for no connection over which nothing came, as browsers open them in advance', async () => {
-    const { child, message } = await gateway.startProcess('src/server.ts')
-    const port = (message as { listening: number }).listening
-    const unused = connect(port, '127.0.0.1')
-    unused.on('error', () => undefined)
-    await once(unused, 'connect')
-    // If the node answers a later connection, it has accepted this connection.
-    assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200)
-    const closed = once(unused, 'close')
-    child.kill('SIGTERM')
-    await closed
     // The exit code is 1 if something was still running at the end of its time.
-    assert.equal(await ending(child), 0)
+    assert.equal(await ending(node), 0)
   })
 
   it('an API node that gets a second signal ends at once', async () => {
@@ -292,13 +284,9 @@ describe('an API node', () => {
 describe('an API node and the only worker', () => {
   it('an API node and the only worker that get SIGTERM together answer every call that the node still accepts', async () => {
     upstream.play('currency', () => RATES)
-    await gateway.startWorker()
-    const [worker, ...others] = gateway.workers.reverse()
-    for (const other of others) {
-      if (other.exitCode !== null || other.signalCode !== null) continue
-      other.kill('SIGTERM')
-      await once(other, 'exit')
-    }
+    const running = gateway.workers.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+    assert.equal(running.length, 1)
+    const [worker] = running
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
     await until(async () => (await call(url)).status === 200)
