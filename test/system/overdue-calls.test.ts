@@ -10,7 +10,7 @@ import { LANE } from '../support/lane.ts'
 let gateway: Gateway
 let account: Account
 before(async () => {
-  gateway = await startGateway({ workers: 0 })
+  gateway = await startGateway({ isInProcess: true, workers: 0 })
   account = await signUp(gateway)
 })
 after(async () => await gateway.stop())

@@ -76,17 +76,17 @@ describe('what the service tells of itself', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     collector = await startCollector()
+    const ports = [await freePort(), await freePort()]
     gateway = await startGateway({
       workers: 0,
       environment: {
         ...upstream.environment('weather', 'ip-lookup', 'currency', 'development-indicators'),
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        METRICS_PORT: String(ports[0]),
       },
     })
-    const ports = [await freePort(), await freePort()]
     webMetrics = `http://127.0.0.1:${ports[0]}/metrics`
     workerMetrics = `http://127.0.0.1:${ports[1]}/metrics`
-    gateway.url = await gateway.startWeb({ METRICS_PORT: String(ports[0]) })
     await gateway.startWorker({ METRICS_PORT: String(ports[1]) })
     account = await signUp(gateway)
   })
