@@ -10,7 +10,7 @@ const TRIES = 60
 export const accountRows: Scenario = {
   name: 'account-rows',
   claim:
-    'an account has 20 teams and 20 sessions, tries 20 unknown addresses a minute, and leaves a team owner half of the keys',
+    'an account has at most 20 teams and 20 sessions, may try 20 unknown addresses a minute, and leaves a team owner half of the key slots',
   // This gateway does not throttle log-ins. Sessions must be bounded even then.
   environment: { LOGIN_FAILURES_PER_MINUTE: '0' },
   run: async (gateway): Promise<Outcome> => {

@@ -18,7 +18,8 @@ const HOSTILE = [
 /** Callers whose own input makes an upstream fail. */
 export const closeApi: Scenario = {
   name: 'close-api',
-  claim: "callers whose own parameters make an upstream fail take it from nobody: others' calls are all served",
+  claim:
+    'callers whose own parameters make an upstream fail do not make it unavailable: all calls of others are served',
   slugs: ['weather'],
   environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=16,100000/60' },
   run: async (gateway, seconds, upstream): Promise<Outcome> => {

@@ -62,7 +62,7 @@ whether it does, and what was measured. Without names all of them run.
 
 ${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(18)} ${claim}`).join('\n')}
 
-Exit code: 0 all of it held, 1 something did not, 2 there is no such scenario.`
+Exit code: 0 every claim held, 1 a claim did not hold, 2 the scenario does not exist.`
 
 /**
  * The scenarios that the arguments name, all of them without a name, and undefined if help is

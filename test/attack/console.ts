@@ -8,7 +8,8 @@ const GUESSES = 60
 /** What others on the same network can do to the operator. */
 export const operatorConsole: Scenario = {
   name: 'console',
-  claim: 'a log-out ends the session, guesses shut the operator out of nothing, and the public address has no console',
+  claim:
+    'a log-out ends the session, wrong guesses do not lock the operator out, and the public address has no console',
   run: async (gateway): Promise<Outcome> => {
     const { message } = await gateway.startProcess('src/ops.ts', { HOST: '0.0.0.0', OPS_PORT: '0' })
     const url = `http://127.0.0.1:${(message as { listening: number }).listening}`

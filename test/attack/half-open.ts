@@ -9,7 +9,8 @@ const OTHERS = 16
 /** A declared value makes an upstream fail, and one person sends nothing else. */
 export const halfOpen: Scenario = {
   name: 'half-open',
-  claim: "ten accounts of two networks that loop a value at which an upstream fails keep nobody's calls from it",
+  claim:
+    'ten accounts of two networks that repeat a value at which an upstream fails do not affect the calls of others',
   slugs: ['dictionary'],
   environment: { TRUST_PROXY: '127.0.0.1', SIGNUP_PER_MINUTE: '0', SIGNUP_PER_HOUR: '0', SIGNUP_PER_DAY: '0' },
   run: async (gateway, seconds, upstream): Promise<Outcome> => {

@@ -20,7 +20,7 @@ const UPLOADS = 200
 export const hostileRequests: Scenario = {
   name: 'hostile-requests',
   claim:
-    "a key of ours never reaches an upstream, no spelling gets by a refusal, and strangers' bodies cost and log nothing",
+    'a key of the gateway never reaches an upstream, no spelling evades a refusal, and bodies of strangers cost and log nothing',
   slugs: ['geocoding'],
   environment: { UPSTREAM_GEOCODING_CAPS: 'concurrency=4,1000/1' },
   run: async (gateway, _seconds, upstream): Promise<Outcome> => {

@@ -17,7 +17,7 @@ const HEAP_MIB_MAX = 384
 /** Asynchronous calls of many accounts at once to the API whose answers may be the largest. */
 export const largeAnswers: Scenario = {
   name: 'large-answers',
-  claim: `${ACCOUNTS * CALLS_OF_EACH} answers of 28 MB, asked for by ${ACCOUNTS} accounts at once, leave a worker below ${MEMORY_MB_MAX} MB`,
+  claim: `${ACCOUNTS * CALLS_OF_EACH} answers of 28 MB, requested by ${ACCOUNTS} accounts at once, leave a worker below ${MEMORY_MB_MAX} MB`,
   execArgv: [`--max-old-space-size=${HEAP_MIB_MAX}`],
   slugs: ['prediction-markets'],
   environment: { UPSTREAM_PREDICTION_MARKETS_CAPS: 'concurrency=10,100000/60' },

@@ -15,7 +15,8 @@ const LINES_A_SECOND_MAX = 20
 /** Refused calls without end, and calls whose callers leave before the answer begins. */
 export const logFlood: Scenario = {
   name: 'log-flood',
-  claim: 'refused calls of an account write a few lines a second, and callers that leave write no error',
+  claim:
+    'refused calls of an account write only a few log lines a second, and callers that leave cause no error in the log',
   run: async (gateway, seconds): Promise<Outcome> => {
     const { id, test } = await signUp(gateway)
     for (let left = 0; left < 8; left += 1) await leaveBatch(gateway, test)

@@ -22,7 +22,7 @@ const MEDIAN_MS_MAX = 100
  */
 export const logIns: Scenario = {
   name: 'log-ins',
-  claim: `${CLIENTS} clients with ${PARALLEL} log-ins each at once slow log-ins, not calls; an account has ${LOGINS_MAX} a minute`,
+  claim: `${CLIENTS} clients with ${PARALLEL} log-ins each at once slow down log-ins, but not calls; an account may log in ${LOGINS_MAX} times a minute`,
   environment: {
     TRUST_PROXY: '127.0.0.1',
     LOGIN_FAILURES_PER_MINUTE: '30',

@@ -10,7 +10,7 @@ const PER_HOUR = 60
 export const madeUpKeys: Scenario = {
   name: 'made-up-keys',
   claim:
-    'requests with made-up provider keys and all others together stay within the cap, and the catalog shows what is left',
+    'requests with invented provider keys and all other requests together stay within the cap, and the catalog shows what is left',
   slugs: ['code-host-user'],
   run: async (gateway, _seconds, upstream): Promise<Outcome> => {
     upstream?.play('code-host-user', ({ headers }, response) => {

@@ -13,7 +13,7 @@ const MEMORY_MB_MAX = 600
 /** Anonymous requests, one after the other, on connections that read no answer. */
 export const pipelining: Scenario = {
   name: 'pipelining',
-  claim: `${CONNECTIONS} connections with ${REQUESTS} unread requests each slow no other account's call and take no memory`,
+  claim: `${CONNECTIONS} connections with ${REQUESTS} unread requests each do not slow calls of other accounts, and use no memory`,
   run: async (gateway, seconds): Promise<Outcome> => {
     const account = await signUp(gateway, 'business')
     const call = async (): Promise<number> => {

@@ -12,7 +12,7 @@ const CLOSED_SECONDS_MAX = 60
 export const provokedLimit: Scenario = {
   name: 'provoked-limit',
   claim:
-    'a 429 for an hour to what one caller added limits nobody else, and to a declared value everybody for a minute',
+    'a 429 for an hour to an undeclared parameter of one caller limits nobody else, and a 429 to a declared value limits everybody for a minute',
   slugs: ['dictionary'],
   run: async (gateway, seconds, upstream): Promise<Outcome> => {
     let hasLimited = false

@@ -23,7 +23,7 @@ const ROOM_MB = 64
  */
 export const redisMemory: Scenario = {
   name: 'redis-memory',
-  claim: `accounts that have large results kept fill ${KEPT_MB} MB each, and never the Redis that others' calls need`,
+  claim: `accounts with large stored results fill at most ${KEPT_MB} MB each, and never the memory of Redis that calls of others need`,
   slugs: ['prediction-markets'],
   environment: { UPSTREAM_PREDICTION_MARKETS_CAPS: 'concurrency=10,100000/60' },
   run: async (gateway, seconds, upstream): Promise<Outcome> => {

@@ -13,7 +13,7 @@ const SCHEMES =
 export const signIns: Scenario = {
   name: 'sign-ins',
   claim:
-    'sign-ins of strangers leave nothing in Postgres, lead to no address of theirs, fetch nothing, and name themselves in 60 characters',
+    'sign-ins of strangers leave nothing in Postgres, redirect to no address of theirs, fetch nothing, and show at most 60 characters of their name',
   run: async (gateway, seconds): Promise<Outcome> => {
     const { url } = gateway
     const app = await registerApp(url, EVIL)

@@ -19,7 +19,7 @@ const FETCH_MS = 1_000
 export const silentDns: Scenario = {
   name: 'silent-dns',
   claim:
-    'documents on hosts of which no name server says anything keep no node from Postgres, and few are fetched at once',
+    'documents on hosts whose name servers are silent do not keep a node from Postgres, and only few are fetched at once',
   environment: { TRUST_PROXY: '127.0.0.1' },
   run: async (gateway): Promise<Outcome> => {
     const server = await startNameServer({ 'stores.example': ['127.0.0.1'] })

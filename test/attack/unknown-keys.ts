@@ -10,7 +10,7 @@ const MEDIAN_MS_MAX = 50
 /** Keys with a right checksum that nobody has, as fast as the node answers them. */
 export const unknownKeys: Scenario = {
   name: 'unknown-keys',
-  claim: `${CONNECTIONS} connections with made-up keys leave account routes fast`,
+  claim: `${CONNECTIONS} connections with invented keys do not slow account routes`,
   environment: { UNKNOWN_KEYS_PER_MINUTE: '120' },
   run: async (gateway, seconds): Promise<Outcome> => {
     const { token } = await signUp(gateway)

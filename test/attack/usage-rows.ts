@@ -23,7 +23,7 @@ const REST_ROWS_MAX = 40
 /** Free calls of many keys make rows of usage, which many reports then read. */
 export const usageRows: Scenario = {
   name: 'usage-rows',
-  claim: 'free calls make a bounded number of rows a day, and reports of an account do not keep others from Postgres',
+  claim: 'free calls add a bounded number of rows a day, and reports of an account do not keep others from Postgres',
   run: async (gateway, seconds): Promise<Outcome> => {
     const [attacker, other] = [await signUp(gateway), await signUp(gateway)]
     const refused = await refuseCalls(gateway, attacker)

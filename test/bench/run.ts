@@ -285,7 +285,7 @@ function exitCode(results: Result[], isChecked: boolean): number {
     Object.values(rounds).flatMap((measurements) => measurements.flatMap(({ failures }) => Object.keys(failures))),
   )
   const exceeded = results.flatMap(({ judgements }) => judgements.filter(({ verdict }) => verdict === 'exceeded'))
-  if (failures.length > 0) say(`Not every call was answered as it should be: ${[...new Set(failures)].join(', ')}`)
+  if (failures.length > 0) say(`Some calls did not get the expected answer: ${[...new Set(failures)].join(', ')}`)
   if (exceeded.length > 0) say(`${exceeded.length} bounds exceeded: ${exceeded.map(({ what }) => what).join('; ')}`)
   return failures.length > 0 || (isChecked && exceeded.length > 0) ? 1 : 0
 }

@@ -28,7 +28,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
         atLeast('callers that were answered', countOf('200'), 600),
         // If the slot of a call would come too late, the call is refused when it comes. All other
         // calls whose callers stay are answered.
-        exactly('accepted callers that stayed in vain', countOf('503 DEADLINE_EXCEEDED'), 0),
+        exactly('accepted callers that stayed and got no answer', countOf('503 DEADLINE_EXCEEDED'), 0),
       ]
     },
   },
@@ -77,7 +77,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
   },
   {
     name: 'postgres-half-a-minute',
-    about: 'nothing passes between the service and Postgres for 30 seconds; the log of calls has all rows afterwards',
+    about: 'no bytes pass between the service and Postgres for 30 seconds; afterwards the log of calls has all rows',
     seconds: 42,
     perSecond: USUAL,
     faults: async ({ postgres }) => {

@@ -24,7 +24,7 @@ const AGAIN_MS_MAX = 5_000
  */
 export const quotedWaits: ChaosScenario = {
   name: 'quoted-waits',
-  about: `one account of ${BUSY_LOOPS} loops beside ${OTHERS} that come and go, at 10 a minute, for ${SECONDS} seconds`,
+  about: `an account with ${BUSY_LOOPS} loops of calls beside ${OTHERS} accounts that come and go, at a cap of 10 a minute, for ${SECONDS} seconds`,
   seconds: SECONDS,
   perSecond: {},
   environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=4,10/60' },

@@ -16,7 +16,7 @@ equals what callers got, and no cap was exceeded in any window. Without names, t
 
 ${ALL.map(({ name, about }) => `  ${name.padEnd(26)} ${about}`).join('\n')}
 
-Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be made.`
+Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be carried out.`
 
 async function run(names: string[], seed: number, before: string | undefined): Promise<number> {
   const unknown = names.find((name) => !ALL.some((scenario) => scenario.name === name))

@@ -58,7 +58,7 @@ export const SCENARIOS: ChaosScenario[] = [
   },
   {
     name: 'redis-kill',
-    about: 'kill -9 of Redis, started again with what it had on disk',
+    about: 'kill -9 of Redis, which is started again with its files',
     seconds: 14,
     perSecond: USUAL,
     faults: (rig) => rig.services.restartRedis({ isWiped: false }),
@@ -76,7 +76,7 @@ export const SCENARIOS: ChaosScenario[] = [
   },
   {
     name: 'redis-black-hole',
-    about: 'nothing passes between the service and Redis for 5 seconds',
+    about: 'no bytes pass between the service and Redis for 5 seconds',
     seconds: 14,
     perSecond: USUAL,
     faults: async ({ redis }) => {
@@ -140,7 +140,7 @@ export const SCENARIOS: ChaosScenario[] = [
   },
   {
     name: 'postgres-black-hole',
-    about: 'nothing passes between the service and Postgres for 6 seconds, then its connections are reset',
+    about: 'no bytes pass between the service and Postgres for 6 seconds, then its connections are reset',
     seconds: 14,
     perSecond: USUAL,
     faults: async ({ postgres }) => {

@@ -104,7 +104,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   },
   {
     name: 'overload',
-    about: 'ten times what the upstream can take',
+    about: 'ten times as many calls as the upstream can serve',
     seconds: 12,
     perSecond: { weather: 200, 'air-quality': 1 },
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=4,1000000/60' },

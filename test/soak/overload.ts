@@ -64,7 +64,7 @@ function goodput({ outcomes, seconds }: SteadyResult): number {
 
 export const overload: SoakScenario = {
   name: 'overload',
-  about: `${10 * PEAK_PER_SECOND} calls a second for an upstream that takes ${PEAK_PER_SECOND}`,
+  about: `${10 * PEAK_PER_SECOND} calls a second for an upstream that serves ${PEAK_PER_SECOND}`,
   minutes: 2,
   run,
 }

@@ -13,7 +13,7 @@ Long runs on real processes, with real windows, measured by the callers and at t
 
 ${SCENARIOS.map(({ name, minutes, about }) => `  ${name.padEnd(12)} ${String(minutes).padStart(3)} min  ${about}`).join('\n')}
 
-Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be made.`
+Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be carried out.`
 
 /** Progress goes to another stream than the results. */
 const print = (line: string): void => console.error(`  ${line}`)
