@@ -152,10 +152,7 @@ function sweepHeld(app: FastifyInstance, held: HeldBytes): void {
     timer = setInterval(() => {
       const closed = held.sweep()
       if (closed > 0)
-        app.log.warn(
-          { closed, bytes: held.total },
-          'closed connections of clients that took too little of their answers',
-        )
+        app.log.warn({ closed, bytes: held.total }, 'closed connections of clients that did not read their answers')
     }, SWEEP_MS).unref()
   })
   app.addHook('onClose', async () => clearInterval(timer))

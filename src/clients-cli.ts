@@ -38,7 +38,9 @@ async function read(path: string): Promise<string> {
 
 try {
   if (!URL.canParse(baseUrl)) {
-    throw new Error(`${address} is no address. Usage: npm run clients -- [address] [folder] [version]`)
+    throw new Error(
+      `${address} is not an http: or https: address. Usage: npm run clients -- [address] [folder] [version]`,
+    )
   }
   const [typescript, python, document] = await Promise.all(['/client.ts', '/client.py', '/openapi.json'].map(read))
   const { info, servers } = JSON.parse(document ?? '') as { info: { version: string }; servers: { url: string }[] }

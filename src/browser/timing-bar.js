@@ -2,7 +2,7 @@ import { escapeHtml } from './html.js'
 
 /** The parts of a call's time in their order, with what happens in each. */
 const PARTS = [
-  ['admission', 'Admission', 'checks, limits and the forecast'],
+  ['admission', 'Admission', 'checks, limits and the forecast of the wait'],
   ['queue', 'Queue', 'until a worker had the call'],
   ['permit', 'Permit', "waiting for a slot of the source's cap"],
   ['upstream', 'Upstream', 'requests to the source'],

@@ -28,7 +28,7 @@ const optionsWith = (callTimeoutMs: number): string[] => [
   '    ) -> None:',
   '        """',
   '        key: API key, agw_live_... or agw_test_..., the session token of a log-in, or an access token.',
-  '        retries_max: how often a call is retried whose failure may be temporary.',
+  '        retries_max: how often a call is retried if its failure may be temporary.',
   '        retry_wait_max: longest wait before a retry, seconds; a longer Retry-After is raised at once.',
   '        timeout: longest wait for an answer, seconds.',
   '        on_retry: called before each wait for a retry, with the error, the wait in seconds and the number of earlier retries.',

@@ -222,13 +222,13 @@ export function metaOf({ status, headers }: Response): AnswerMeta {
  */
 export function credentialOf(given: unknown): Record<string, string> {
   const key = typeof given === 'string' ? given.trim() : ''
-  if (key === '') throw keyError('AUTH_REQUIRED', 'There is no API key.', 'Set AGW_API_KEY, or pass key.')
+  if (key === '') throw keyError('AUTH_REQUIRED', 'The API key is missing.', 'Set AGW_API_KEY, or pass key.')
   // Messages never contain the key.
   if (!/^[!-~]+$/.test(key))
     throw keyError(
       'INVALID_API_KEY',
-      'The API key has characters that no key has.',
-      'Pass the whole key as it was shown.',
+      'The API key contains characters that are not allowed in a key.',
+      'Pass the whole key, exactly as the gateway showed it.',
     )
   return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
 }

@@ -43,7 +43,7 @@ export function welcomeText({
     `  Portal       ${http.baseUrl}`,
     ...(demo === undefined ? [''] : demoLines(demo, call)),
     `  Docs         ${http.baseUrl}/docs`,
-    `  MCP          ${http.baseUrl}/mcp (for agents; ${http.baseUrl}/agents says how)`,
+    `  MCP          ${http.baseUrl}/mcp (for agents; see ${http.baseUrl}/agents)`,
     `  Console      ${consoleUrl}`,
     // The token gives full access, so it is printed only if no other machine can reach the console.
     isLocalListener(http.opsHost)
@@ -51,7 +51,7 @@ export function welcomeText({
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,
     '',
     ...(reachable === undefined ? [] : [`  ${reachable}`]),
-    ...(lackedContacts.length === 0 ? [] : ['  CONTACT (a mail or web address of yours) is not set:']),
+    ...(lackedContacts.length === 0 ? [] : ['  CONTACT (your mail or web address) is not set:']),
     ...lackedContacts.map((words) => `    ${words}`),
     ...(isBrief ? ['  Below: calls and warnings; LOG_LEVEL=info shows every line.'] : []),
     '  Ctrl-C stops everything; your data stays in the data folder.',
@@ -70,7 +70,7 @@ function demoLines({ email, password, live, test }: DemoAccount, call: string | 
   return [
     login,
     '',
-    '  A call answered from a recorded example, without network (demo test key):',
+    '  A call that a recorded example answers, without network (demo test key):',
     `    curl -H 'X-Api-Key: ${test}' '${call}'`,
     '',
     '  A call that reaches the real API (demo live key):',

@@ -7,7 +7,7 @@ const WHY: Record<string, string> = {
   EROFS: 'is on a read-only file system',
   EEXIST: 'is no folder',
   ENOTDIR: 'is no folder',
-  ENAMETOOLONG: 'is too long a path',
+  ENAMETOOLONG: 'has a path that is too long',
   ENOSPC: 'is on a full disk',
 }
 

@@ -47,8 +47,8 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   if (api.pausedMode !== undefined) {
     const effect =
       api.pausedMode === 'refuse'
-        ? 'The operator has paused this API: calls are refused with API_PAUSED, test calls too.'
-        : 'The operator has paused this API: calls wait until it is resumed, or until their deadline if that comes first, test calls too.'
+        ? 'The operator has paused this API: calls, also test calls, are refused with API_PAUSED.'
+        : 'The operator has paused this API: calls, also test calls, wait until the operator resumes it, or until their deadline if that comes first.'
     return { ...nothing, word: 'Paused', effect }
   }
   const word = healthWord(health)
@@ -123,12 +123,12 @@ function sentenceOf(code: string | null): string {
 function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: HealthView): string {
   if (isServedByFallback && api.fallback) return `Live calls go to ${sourceName(api.fallback.upstream)} meanwhile.`
   if (status === 'Degraded' && isOfLackingMembers(cause))
-    return `Live calls go through; what the source no longer sends is null in their answers. ${testCalls(api)}`
+    return `Live calls are answered; fields that the source no longer sends are null. ${testCalls(api)}`
   // If the API is Down only by its score, its breaker may be closed.
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
-  if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`
+  if (!isOpen) return `Live calls are still sent to the source, but ${often} longer. ${testCalls(api)}`
   const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
-  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.${stored} ${testCalls(api)}`
+  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the gateway tries the source again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.${stored} ${testCalls(api)}`
 }
 
 /**

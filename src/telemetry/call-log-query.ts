@@ -7,11 +7,16 @@ export const LOG_PAGE_MAX = 100
 /** Filters of a list of calls. */
 export const CallLogQuery = Type.Object({
   from: Type.Optional(
-    Type.String({ maxLength: 40, description: 'First moment, as 2026-11-26 (UTC) or 2026-11-26T09:30:00Z' }),
+    Type.String({
+      maxLength: 40,
+      description: 'Start of the period: a day in UTC or a time, such as 2026-11-26 or 2026-11-26T09:30:00Z',
+    }),
   ),
-  to: Type.Optional(Type.String({ maxLength: 40, description: 'Moment before which calls ended' })),
+  to: Type.Optional(Type.String({ maxLength: 40, description: 'End of the period, which is not part of it' })),
   api: Type.Optional(Type.String({ maxLength: 64, description: 'Slug of the API' })),
-  endpoint: Type.Optional(Type.String({ maxLength: 128, description: 'As in the catalog, such as /current' })),
+  endpoint: Type.Optional(
+    Type.String({ maxLength: 128, description: 'Path of the endpoint, as in the catalog, such as /current' }),
+  ),
   status: Type.Optional(Type.String({ pattern: '^[1-5](xx|\\d\\d)$', description: '200, 4xx, 5xx or another status' })),
   code: Type.Optional(Type.String({ pattern: '^[A-Z_]{1,60}$', description: 'Code of the error' })),
   key: Type.Optional(
@@ -24,12 +29,12 @@ export const CallLogQuery = Type.Object({
   via: Type.Optional(Type.Enum(['call', 'batch', 'mcp'], { description: 'How calls reached the gateway' })),
   tool: Type.Optional(Type.String({ pattern: '^[\\w.-]{1,128}$', description: 'The MCP tool' })),
   limit: Type.Optional(
-    Type.String({ pattern: '^([1-9]\\d?|100)$', description: `Calls of a page, at most ${LOG_PAGE_MAX}` }),
+    Type.String({ pattern: '^([1-9]\\d?|100)$', description: `Number of calls of a page, at most ${LOG_PAGE_MAX}` }),
   ),
   cursor: Type.Optional(
     Type.String({
       pattern: '^\\d{1,15}_[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
-      description: 'Where the previous page ended; the Link header has it',
+      description: 'End of the previous page: the value in its Link header',
     }),
   ),
 })

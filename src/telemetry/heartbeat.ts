@@ -159,7 +159,7 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
 }
 
 function publish({ redis, log }: HeartbeatDeps, apis: KnownApis): void {
-  publishApis(redis, apis).catch((error) => log.debug({ err: error }, 'failed to say which APIs are loaded'))
+  publishApis(redis, apis).catch((error) => log.debug({ err: error }, 'failed to report which APIs are loaded'))
 }
 
 function firstOf(refused: readonly string[]): Pick<ProcessBeat, 'refused'> {

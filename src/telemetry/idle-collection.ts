@@ -44,7 +44,7 @@ export function collectWhenIdle(log: Log): () => void {
         collectedBytes = process.memoryUsage.rss()
         log.debug({ bytes, collectedBytes }, 'released unused memory')
       },
-      (error) => log.debug({ err: error }, 'failed to give memory back'),
+      (error) => log.debug({ err: error }, 'failed to release unused memory'),
     )
   }, LOOK_EVERY_MS)
   timer.unref()

@@ -7,13 +7,20 @@ const Ms = (description: string) => nullable(Type.Number({ description: `${descr
 /** A call of the log of calls, as users and operators see it. */
 export const LoggedCallAnswer = Type.Object(
   {
-    id: Type.String({ description: 'As X-Call-Id says it' }),
+    id: Type.String({ description: 'Value of the header X-Call-Id of the answer' }),
     requestId: nullable(
-      Type.String({ description: 'As X-Request-Id says it; the calls of a batch or of an MCP message share it' }),
+      Type.String({
+        description:
+          'Value of the header X-Request-Id of the answer; all calls of a batch or of an MCP message have the same id',
+      }),
     ),
     at: Type.String({ format: 'date-time', description: 'When the call ended' }),
     api: Type.String({ description: 'Slug of the API; "-" if the call named no API of the catalog' }),
-    endpoint: nullable(Type.String({ description: 'As in the catalog; null if the call named none of it' })),
+    endpoint: nullable(
+      Type.String({
+        description: 'Path of the endpoint, as in the catalog; null: the call named no endpoint of the catalog',
+      }),
+    ),
     status: Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or cancelled the call' }),
     code: nullable(Type.String({ description: 'Code of the error; null for a success' })),
     cause: nullable(Type.String({ description: 'Why the upstream failed, in a few words' })),
@@ -25,21 +32,25 @@ export const LoggedCallAnswer = Type.Object(
           lastFour: nullable(Type.String({ description: 'Last characters of an API key that still exists' })),
           application: nullable(Type.String({ description: 'Name of the connected application' })),
         },
-        { description: 'What made the call; null for a session' },
+        { description: 'The key or application that made the call; null: a session made it' },
       ),
     ),
     mode: Type.Enum(['live', 'test'], { description: 'live or test call' }),
     via: Type.Enum(['call', 'batch', 'mcp'], { description: 'How the call reached the gateway' }),
     tool: nullable(Type.String({ description: 'The MCP tool that made the call' })),
-    attempts: nullable(Type.Integer({ description: 'Attempts at the upstream, those without a connection too' })),
-    quotedMs: Ms('The wait that was forecast; of a refused call its Retry-After'),
-    admissionMs: Ms('Until the call was accepted'),
-    queueMs: Ms('Until a worker had it'),
+    attempts: nullable(
+      Type.Integer({ description: 'Number of attempts at the upstream, including attempts without a connection' }),
+    ),
+    quotedMs: Ms('Forecast wait; for a refused call, its Retry-After'),
+    admissionMs: Ms('Time until the call was accepted'),
+    queueMs: Ms('Time from acceptance until a worker had the call'),
     permitMs: Ms("Wait for a permit of the upstream's cap"),
-    upstreamMs: Ms('In attempts at the upstream'),
-    totalMs: Type.Number({ description: 'From request to answer, milliseconds' }),
+    upstreamMs: Ms('Time spent in attempts at the upstream'),
+    totalMs: Type.Number({ description: 'Time from the request to the answer, milliseconds' }),
     cache: nullable(
-      Type.Enum(['hit', 'stale', 'miss'], { description: 'Whether a stored answer served it; null if none is stored' }),
+      Type.Enum(['hit', 'stale', 'miss'], {
+        description: 'Whether a stored answer was used; null: answers of the endpoint are not stored',
+      }),
     ),
     bytes: nullable(Type.Integer({ description: 'Length of the answer' })),
   },
@@ -92,7 +103,10 @@ export function cursorOf({ at, id }: CallPosition): string {
 /** A call with its account, as operators see it. */
 export const AccountedCallAnswer = Type.Object({
   ...LoggedCallAnswer.properties,
-  account: Type.Object({ id: Type.String(), email: nullable(Type.String({ description: 'Null: it is gone' })) }),
+  account: Type.Object({
+    id: Type.String(),
+    email: nullable(Type.String({ description: 'null: the account no longer exists' })),
+  }),
 })
 
 export function toAccountedCall(row: ListedCallRow): Static<typeof AccountedCallAnswer> {

@@ -71,7 +71,7 @@ export class Readiness {
     this.#migrations ??= listMigrations()
     return (await isSchemaUpToDate(this.#stores.db, await this.#migrations))
       ? []
-      : ['the schema of the database is older than this version: run the migrations']
+      : ['the schema of the database is older than this version of the gateway: run the migrations']
   }
 
   async #findRedisProblems(): Promise<string[]> {

@@ -573,7 +573,7 @@ describe('what an operator reads', () => {
   })
 
   it('what an operator reads is what no process can be ready without, a key that cannot be opened, and who waits', () => {
-    const schema = 'the schema of the database is older than this version: run the migrations'
+    const schema = 'the schema of the database is older than this version of the gateway: run the migrations'
     const unready = { ...well, unready: [schema] }
     assert.deepEqual(brief(unready), [[0, 'Not ready', null]])
     assert.match(page(unready).headline ?? '', /older than this version/)

@@ -347,7 +347,7 @@ test('without Redis but with a package manager that does not ask, it is installe
   // It prints the exact commands before it runs anything. If there is no terminal, it asks nobody.
   assert.match(
     server.output(),
-    /say Redis is not here yet\. It is installed with: .*apt-get update && .*apt-get install -y .* redis-tools\n/,
+    /say Redis is missing\. This command installs it: .*apt-get update && .*apt-get install -y .* redis-tools\n/,
   )
   assert.doesNotMatch(server.output(), /Press any key/)
 })

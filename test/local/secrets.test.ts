@@ -35,7 +35,7 @@ test('a data folder that cannot be used is named with its variable and the reaso
   for (const [dataDir, why] of [
     [file, 'is no folder'],
     [join(file, 'below'), 'is no folder'],
-    [join(folder, 'x'.repeat(300)), 'is too long a path'],
+    [join(folder, 'x'.repeat(300)), 'has a path that is too long'],
   ] as const) {
     await assert.rejects(openDataDir(dataDir), (error) => {
       assert.ok(error instanceof ConfigError)

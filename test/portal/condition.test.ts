@@ -44,7 +44,7 @@ describe('the condition of an API', () => {
     assert.match(down.effect, /UPSTREAM_UNAVAILABLE.* from 30 seconds to 5 minutes\. Stored answers.*Test calls work/)
     const byScore = conditionOf(weather, view({ state: 'Down', open: '0', since: '1', cause: 'score' }))
     assert.equal(byScore.word, 'Down')
-    assert.match(byScore.effect, /^Live calls go through, but many of them fail/)
+    assert.match(byScore.effect, /^Live calls are still sent to the source, but many of them fail/)
     applySettings(weather, { pausedMode: 'refuse' })
     assert.match(conditionOf(weather, view({})).effect, /refused with API_PAUSED/)
     applySettings(weather, {})
@@ -85,7 +85,7 @@ describe('the condition of an API', () => {
 
   it('the condition of an API says that the changes of the day are not known if nobody knows them', () => {
     const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Healthy', since: '1' })), undefined, NOW)
-    assert.match(text, /are not known/)
+    assert.match(text, /are not available/)
     assert.doesNotMatch(text, /No change/)
   })
 

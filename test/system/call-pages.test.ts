@@ -64,7 +64,7 @@ describe('the pages of calls in the portal', () => {
       await page.goto(`/account/calls/call_${'0'.repeat(32)}`)
       await page.getByText('The log has no call of your account with this id.').waitFor()
       await page.goto('/account/calls')
-      await page.getByText('The log has no calls of yours yet').waitFor()
+      await page.getByText('The log has no calls of your account yet').waitFor()
       await checkLook(page, 'no-calls')
     })
   })

@@ -133,7 +133,7 @@ describe('the routes for machines beside a node', () => {
         postgres: false,
         redis: false,
         problems: [
-          'the schema of the database is older than this version: run the migrations',
+          'the schema of the database is older than this version of the gateway: run the migrations',
           'Redis 6.2 is too old; 7.0 or newer is needed',
         ],
       })

@@ -162,7 +162,7 @@ describe('a lost password', () => {
     const account = await signUpThroughApi(gateway)
     const refused = await askFor(account.email, silent)
     assert.deepEqual([refused.status, refused.body.code], [403, 'FORBIDDEN'])
-    assert.match(await (await fetch(`${silent}/login`)).text(), /Whoever runs this gateway can give you a link/)
+    assert.match(await (await fetch(`${silent}/login`)).text(), /The operator of this gateway can give you a link/)
     const console = await gateway.startConsole()
     const { body } = await send(gateway, `/v1/operator/users/${account.id}/reset-link`, {
       method: 'POST',

@@ -126,7 +126,7 @@ describe('the MCP servers', () => {
     } as const
     const { status, meanwhile } = apiStateOf(api, observer)
     assert.equal(status, 'Down')
-    assert.match(meanwhile ?? '', /^Live calls go through, but many of them fail/)
+    assert.match(meanwhile ?? '', /^Live calls are still sent to the source, but many of them fail/)
   })
 
   it('the MCP servers and the catalog state what would happen to a call with the credential now, and this counts against no limit', async () => {

@@ -22,7 +22,10 @@ const EXPLANATIONS = [
   ],
   [/E401|E403|ENEEDAUTH/, 'The npm registry refused access; check the credentials in your .npmrc.'],
   [/E404|ETARGET/, 'The npm registry in use does not have one of the packages; check `npm config get registry`.'],
-  [/EINTEGRITY/, 'A downloaded package is not the one that package-lock.json names; try `npm cache clean --force`.'],
+  [
+    /EINTEGRITY/,
+    'A downloaded package differs from the package that package-lock.json names; try `npm cache clean --force`.',
+  ],
   [/EUSAGE/, 'package.json and package-lock.json do not agree; run `npm install` and commit both.'],
 ]
 
@@ -49,7 +52,9 @@ export async function runNpm(root, npmArgs, { title, onStart }) {
   progress.end()
   const stoppedBy = stopping.end()
   if (stoppedBy)
-    throw Object.assign(new Error('Stopped while installing; the next start goes on.'), { signal: stoppedBy })
+    throw Object.assign(new Error('Stopped during the installation; the next start continues it.'), {
+      signal: stoppedBy,
+    })
   if (error) throw new Error(`npm could not be run (${error.message}); it comes with Node and must be on the PATH.`)
   if (code !== 0) throw new Error(explain(output.join(''), npmArgs))
 }
@@ -126,5 +131,5 @@ function explain(output, npmArgs) {
   const lines = output.split('\n').filter((line) => line.trim() !== '' && !/^npm warn/i.test(line))
   const reason = EXPLANATIONS.find(([pattern]) => pattern.test(lines.join('\n')))?.[1]
   const said = lines.slice(-SHOWN_LINES_MAX).join('\n')
-  return `${said}\n\nnpm ${npmArgs[0]} failed, so there is nothing to start with. ${reason ?? 'What npm said is above.'}`
+  return `${said}\n\nnpm ${npmArgs[0]} failed, so there is nothing to start with. ${reason ?? 'The output of npm is above.'}`
 }

@@ -51,16 +51,16 @@ export async function installRedis<T>({
 }: InstallOptions<T>): Promise<{ found?: T; problem?: string }> {
   if (policy === 'no') return { problem: 'INSTALL is no' }
   const manager = await findManager()
-  if (manager === undefined) return { problem: 'no package manager is known here' }
+  if (manager === undefined) return { problem: 'no known package manager was found' }
   const prefix = await findRights(manager)
-  if (prefix === undefined) return { problem: `${manager.tool} may not be used by this account without asking` }
+  if (prefix === undefined) return { problem: `this account cannot use ${manager.tool} without a password` }
   const commands = [manager.prepare ?? [], [...manager.install, manager.packages[0] ?? '']].filter(
     ({ length }) => length,
   )
   print(
-    `Redis is not here yet. It is installed with: ${commands.map((words) => [...prefix, ...words].join(' ')).join(' && ')}`,
+    `Redis is missing. This command installs it: ${commands.map((words) => [...prefix, ...words].join(' ')).join(' && ')}`,
   )
-  if (await isRefused(print)) return { problem: 'it was not wanted' }
+  if (await isRefused(print)) return { problem: 'you declined the installation' }
   const run = async ([command = '', ...commandArgs]: string[]) => {
     print(`${[command, ...commandArgs].join(' ')} …`)
     return runCommand(command, commandArgs, { timeoutMs: STEP_MS })
@@ -74,7 +74,7 @@ export async function installRedis<T>({
     const found = code === 0 ? await find() : undefined
     if (found !== undefined) return { found }
   }
-  return { problem: problem || `${manager.tool} installed no Redis that is new enough` }
+  return { problem: problem || `${manager.tool} installed a Redis that is too old, or none` }
 }
 
 async function findManager(): Promise<Manager | undefined> {

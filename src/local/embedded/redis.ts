@@ -93,7 +93,7 @@ async function findRunner(store: Store): Promise<Runner> {
   const old = tooOld === undefined ? '' : ` (${tooOld} is too old)`
   throw new Error(
     `Redis is needed${old}: install redis-server 7.0 or newer or valkey-server, start Docker, or set REDIS_URL. ` +
-      `It could not be installed from here: ${problem}.`,
+      `It could not be installed automatically: ${problem}.`,
   )
 }
 

@@ -14,7 +14,7 @@ export async function isRefused(
   { input = process.stdin, waitMs = SECONDS * 1_000 }: { input?: ReadStream; waitMs?: number } = {},
 ): Promise<boolean> {
   if (!input.isTTY) return false
-  print(`Press any key within ${waitMs / 1_000} seconds to say no.`)
+  print(`Press any key within ${waitMs / 1_000} seconds to decline.`)
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   const timer = setTimeout(() => resolve(undefined), waitMs)
   const onData = (data: Buffer) => resolve(String(data))

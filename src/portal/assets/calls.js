@@ -119,7 +119,7 @@ function callTable(calls) {
   return el('div', { class: 'brief' }, table('Calls', heads, rows))
 }
 
-const nameOf = ({ api: slug, endpoint }) => (slug === '-' ? 'no API of the catalog' : `${slug}${endpoint ?? ''}`)
+const nameOf = ({ api: slug, endpoint }) => (slug === '-' ? 'API not in the catalog' : `${slug}${endpoint ?? ''}`)
 
 function statusWords({ status, code, cache }) {
   const stored = cache === 'hit' ? ' stored' : ''
@@ -132,8 +132,8 @@ function noCalls(next, filter) {
   const text = next
     ? 'None of the calls searched so far matches. Look further back.'
     : filter.size > 0
-      ? 'No call fits.'
-      : 'The log has no calls of yours yet. A call shows about a second after its end.'
+      ? 'No call matches.'
+      : 'The log has no calls of your account yet. A call appears about a second after its end.'
   return el('p', { class: 'empty' }, text)
 }
 

@@ -43,7 +43,7 @@ function changeButton(connection, refresh) {
 
 function endButton(connection, refresh) {
   return actionButton('End', { 'aria-label': `End ${connection.clientName}` }, async () => {
-    const question = `End the connection of ${connection.clientName}? It is refused from the next request on.`
+    const question = `End the connection of ${connection.clientName}? The gateway refuses it from the next request on.`
     if (!(await confirmed(question, 'End'))) return
     await api(`/v1/connections/${connection.id}`, { method: 'DELETE' })
     toast('The application has been signed out')

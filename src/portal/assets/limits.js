@@ -74,10 +74,10 @@ export async function allowedFields({ apis = null, addresses = null, limits = {}
   const fields = el(
     'div',
     { class: 'stack' },
-    field('APIs it may call', slugs, 'Names as in the addresses, separated by commas. Leave empty for all.'),
+    field('APIs that it may call', slugs, 'Names as in the addresses, separated by commas. Leave empty for all.'),
     tick,
     field(
-      'Addresses it may be used from',
+      'Addresses from which it may be used',
       networks,
       'IPv4 or IPv6, or networks such as 203.0.113.0/24, separated by commas. Leave empty for everywhere.',
     ),

@@ -72,7 +72,7 @@ function noPasswordWords(sendsMail) {
     'If you have no password, or do not know it, ',
     ...(sendsMail
       ? [el('a', { href: '/forgot' }, 'have a link mailed that sets a password'), '.']
-      : ['whoever runs this gateway can give you a link that sets a password.']),
+      : ['the operator of this gateway can give you a link that sets a password.']),
   )
 }
 

@@ -122,7 +122,7 @@ ${after === '' ? '' : html`<p>${after}</p>`}
 <button class="button big" type="submit">${isNew ? 'Create account' : 'Log in'}</button>
 <noscript><p class="notice">This form needs JavaScript. Without it: POST /v1/auth/${action} with curl.</p></noscript>
 </form>
-${isNew ? '' : html`<p class="small">${mails ? html`<a href="/forgot">Forgot your password?</a>` : 'Forgot your password? Whoever runs this gateway can give you a link that sets a new one.'}</p>`}
+${isNew ? '' : html`<p class="small">${mails ? html`<a href="/forgot">Forgot your password?</a>` : 'Forgot your password? The operator of this gateway can give you a link that sets a new password.'}</p>`}
 <p class="small">${isNew ? html`You have an account? <a href="/login">Log in</a>` : html`No account yet? <a href="/signup">${signup === 'closed' ? 'Sign-up is closed' : 'Sign up'}</a>`}</p>
 </div>`
 }

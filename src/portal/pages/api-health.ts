@@ -18,8 +18,8 @@ export function healthOfTheDay(condition: Condition, past: HealthPast | undefine
   const word = condition.healthWord ?? condition.word
   const isUnknown = word === 'Not checked'
   if (isUnknown && !past?.history.length) return html`<p>Nothing is known of its state at the moment.</p>`
-  if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
-  if (!past) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
+  if (word === 'Not enabled') return html`<p>The gateway does not probe an API that is not enabled.</p>`
+  if (!past) return html`<p>The changes of the last 24 hours are not available at the moment.</p>`
   const { history } = past
   const state = isUnknown ? 'Nothing is known of its state at the moment' : `Now: ${word}`
   const firstOkAt = firstOkOf(condition, past)

@@ -56,7 +56,7 @@ ${
 
 function wordsOf(error: GatewayError, { method, path }: Wanted): { title: string; text: string } {
   if (error.code === 'API_NOT_FOUND') return { title: 'No such API', text: 'The catalog has no API with this name.' }
-  if (error.status === 404) return { title: 'No such page', text: `There is nothing at ${path.slice(0, 100)}.` }
+  if (error.status === 404) return { title: 'No such page', text: `The gateway has no page at ${path.slice(0, 100)}.` }
   if (method === 'POST' && /^\/(signup|login)$/.test(path)) {
     return {
       title: 'This form needs JavaScript',

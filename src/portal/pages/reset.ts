@@ -14,8 +14,8 @@ export function forgotPage(): Html {
 /** The text does not depend on whether there is such an account. */
 export function linkOnItsWayPage(minutes: number): Html {
   return html`<div class="wrap narrow">
-<h1>Look at your mail</h1>
-<p class="notice">If an account has this address, a link is on its way. It is valid for ${minutes} minutes and usable once. An account gets at most three mails an hour.</p>
+<h1>Check your mail</h1>
+<p class="notice">If an account has this address, a link is on its way. It is valid for ${minutes} minutes and works once. An account gets at most three mails an hour.</p>
 </div>`
 }
 
@@ -39,6 +39,6 @@ export function passwordIsSetPage(): Html {
   return html`<div class="wrap narrow">
 <h1>Your password is set</h1>
 <p class="notice">All sessions have ended: <a href="/login">log in</a> with the new password.</p>
-<p>Keys and connected applications go on. If somebody else may have used the account, revoke what you do not know on <a href="/account/keys">API keys</a> and <a href="/account/connections">Connected apps</a>.</p>
+<p>Keys and connected applications stay valid. If somebody else may have used the account, revoke the keys and applications that you do not know on <a href="/account/keys">API keys</a> and <a href="/account/connections">Connected apps</a>.</p>
 </div>`
 }

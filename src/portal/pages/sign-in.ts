@@ -12,7 +12,7 @@ export function refreshTo(next: string): Html {
 export function signedInPage(next: string): Html {
   return html`<div class="wrap narrow" data-view="signed-in">
 <h1>You are signed in</h1>
-<p><a href="${next}">Go on</a></p>
+<p><a href="${next}">Continue</a></p>
 </div>`
 }
 
@@ -33,7 +33,7 @@ export interface ClaimWords {
  */
 export function claimPage({ email, provider, sealed, hasPassword, mayStartAnew, failure = '' }: ClaimWords): Html {
   const why = mayStartAnew
-    ? html`An account with the address <strong>${email}</strong> exists, and nobody has verified this address. So the account may be yours, or somebody else made it.`
+    ? html`An account with the address <strong>${email}</strong> exists, and nobody has verified this address. So the account may be yours, or somebody else may have created it.`
     : html`The account with the address <strong>${email}</strong> belongs to somebody else at ${provider}.`
   return html`<div class="wrap narrow">
 <h1>Is this account yours?</h1>
@@ -58,7 +58,7 @@ function passwordForm(sealed: string, provider: string): Html {
 function anewForm(sealed: string): Html {
   return html`<form class="card" method="post" action="/login/claim">
 <h2>You do not know its password</h2>
-<p>Start anew: that account is deleted with its keys, connected apps and teams, and you get an account of your own with the same address and plan.</p>
+<p>Start anew: the gateway deletes that account with its keys, connected apps and teams, and creates an account for you with the same address and plan.</p>
 <input type="hidden" name="claim" value="${sealed}">
 <button class="button danger" type="submit">Start anew</button>
 </form>`
