@@ -20,7 +20,6 @@ const START = join(import.meta.dirname, '../../src/local/start.ts')
 interface Started {
   child: ChildProcess
   output: () => string
-  tookMs: number
 }
 
 let folder: string
@@ -87,12 +86,11 @@ async function start(environment: Record<string, string> = {}): Promise<Started>
 }
 
 async function started({ child, output }: ReturnType<typeof run>): Promise<Started> {
-  const startedAt = performance.now()
   await until(() => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`)
     return output().includes('your data stays in the data folder')
   }, 60_000)
-  return { child, output, tookMs: performance.now() - startedAt }
+  return { child, output }
 }
 
 /** Processes of this machine whose environment or arguments name the test's folder. */
@@ -238,10 +236,9 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     running = await started(waiting)
   })
 
-  it('npm start finds its data again, with the same keys, and is quick', async () => {
-    const { output, tookMs } = running ?? assert.fail()
+  it('npm start finds its data again, with the same keys', async () => {
+    const { output } = running ?? assert.fail()
     assert.deepEqual(output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
-    assert.ok(tookMs < 40_000, `${tookMs} ms; 3 to 5 s on a machine with nothing else to do`)
     const [test = ''] = curlLines(output())
     assert.equal((await paste(test)).status, 200)
     await until(() => REACHABILITY.test(output()))
