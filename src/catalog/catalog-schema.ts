@@ -44,7 +44,7 @@ export const ApiEntry = Type.Object(
     tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise'], {
       description: 'Lowest tier that may call the API',
     }),
-    enabled: Type.Boolean({ description: 'Whether the gateway accepts live calls; it always answers test calls' }),
+    enabled: Type.Boolean({ description: 'Whether the API is enabled for live calls; test calls do not depend on it' }),
     waiting_for: nullable(Type.String({ description: 'What is missing if the API is not enabled; null: nothing' })),
     health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 if the API is not enabled or is paused' }),
     example_query: nullable(Type.String({ description: 'Path and query of an example call' })),

@@ -95,7 +95,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
     if (!mailer) {
       const hint = isNeeded
         ? 'Ask the operator to approve the account'
-        : 'You can use the account without a verified email address'
+        : 'Use the account as it is, because nothing needs a verified email address'
       throw new GatewayError('FORBIDDEN', { message: 'This gateway sends no mail.', hint })
     }
     const refund = await takeMail(context, user.id)

@@ -381,7 +381,7 @@ describe('provider keys', () => {
     assert.equal(await sentWith({ key: stranger.live }), undefined)
   })
 
-  it('invented provider keys together use at most a quarter of the cap of an upstream, and not the caps of valid keys', async () => {
+  it('invented provider keys together use at most a quarter of the cap of an upstream, and leave the rest to other calls', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => signUp(gateway, 'pro')))
     const before = upstream.arrivalsOf('code-host-user').length
     const path = (name: string) => `/v1/call/code-host-user/profile?username=${name}`
