@@ -1,7 +1,7 @@
 import { publicNetworkOf } from '../../src/throttles/client-network.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
-import type { UpstreamServer } from '../support/upstream-server.ts'
+import type { Play, UpstreamServer } from '../support/upstream-server.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
 /** Requests an hour that each of the APIs allows, as the look-up of users of a code host does. */
@@ -14,7 +14,7 @@ interface Person {
   slug: string
   /** Path of a call that no call before it has made. */
   path: (index: number) => string
-  body: unknown
+  body: Play
   address: (index: number) => string
   areProven?: true
 }
@@ -24,22 +24,26 @@ const hex = (index: number): string => index.toString(16).padStart(2, '0')
 const PEOPLE: Person[] = [
   {
     ...{ name: 'one IPv6 /48', slug: 'code-host-user', path: (index) => `profile?username=user-${index}` },
-    body: { login: 'someone', id: 1, followers: 1, following: 1 },
+    body: () => ({ login: 'someone', id: 1, followers: 1, following: 1 }),
     address: (index) => `2001:470:1234:${hex(index)}00::1`,
   },
   {
     ...{ name: 'one IPv4 address, proven', slug: 'meal-recipes', path: (index) => `search?s=meal${index}` },
-    body: { meals: null },
+    body: () => ({ meals: null }),
     ...{ address: () => '203.0.113.7', areProven: true },
   },
   {
     ...{ name: 'one IPv4 /24', slug: 'tech-forum', path: (index) => `story?id=${index + 1}` },
-    body: { id: 1, type: 'story', title: 'A story', by: 'someone', time: 1_700_000_000, score: 1 },
+    // The gateway accepts only the item that it requested.
+    body: ({ url }) => ({
+      ...{ id: Number(/(\d+)\.json/.exec(url)?.[1]), type: 'story', title: 'A story', by: 'someone' },
+      ...{ time: 1_700_000_000, score: 1 },
+    }),
     address: (index) => `203.0.113.${index + 1}`,
   },
   {
     ...{ name: 'one address, as 6to4', slug: 'encyclopedia', path: (index) => `summary?title=Title${index}` },
-    body: { title: 'A title', extract: 'A text.', pageid: 1 },
+    body: () => ({ title: 'A title', extract: 'A text.', pageid: 1 }),
     address: (index) => `2002:4a7d:2d64:${index}::1`,
   },
 ]
@@ -88,7 +92,7 @@ async function attack(
   upstream: UpstreamServer | undefined,
   { person, isLong }: { person: Person; isLong: boolean },
 ): Promise<{ taken: number; served: number; ms: number }> {
-  upstream?.play(person.slug, () => person.body)
+  upstream?.play(person.slug, person.body)
   const accounts = isLong ? PER_HOUR : PER_HOUR / 6
   let calls = 0
   const call = async (key: string, address: string): Promise<number> => {
