@@ -629,14 +629,9 @@ describe('API keys', () => {
     const { token } = account
     const logIn = /^Log in with POST \/v1\/auth\/login and send its token as Authorization: Bearer\./
     const cases: [path: string, headers: Record<string, string>, code: string, hint: RegExp][] = [
-      [EXAMPLE_CALL, { authorization: key }, 'INVALID_TOKEN', /^Send Authorization: Bearer with/],
-      [
-        EXAMPLE_CALL,
-        { authorization: `Basic ${btoa(`${key}:`)}` },
-        'INVALID_TOKEN',
-        /^Send Authorization: Bearer with/,
-      ],
-      [EXAMPLE_CALL, { authorization: 'x'.repeat(43) }, 'INVALID_TOKEN', /^Send Authorization: Bearer with/],
+      [EXAMPLE_CALL, { authorization: key }, 'INVALID_TOKEN', /^Send Authorization: Bearer </],
+      [EXAMPLE_CALL, { authorization: `Basic ${btoa(`${key}:`)}` }, 'INVALID_TOKEN', /^Send Authorization: Bearer </],
+      [EXAMPLE_CALL, { authorization: 'x'.repeat(43) }, 'INVALID_TOKEN', /^Send Authorization: Bearer </],
       [
         EXAMPLE_CALL,
         { authorization: `Bearer ${'x'.repeat(43)}` },
