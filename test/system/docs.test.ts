@@ -22,11 +22,11 @@ const QUESTIONS: [question: string, page: string, answer: RegExp][] = [
   [
     'Is an answer cached, and how do I force a fresh answer?',
     '/docs/guides/caching',
-    /no-cache<\/code> is not honoured/,
+    /ignores <code>Cache-Control: no-cache/,
   ],
   ['How do I share access with colleagues?', '/docs/guides/teams', /\/v1\/teams/],
   ['What attribution do I owe for weather?', '/apis/weather', /Open-Meteo/],
-  ['Whom do I contact?', '/docs/guides/usage', /Whom to ask/],
+  ['Whom do I contact?', '/docs/guides/usage', /plan of an account\. Contact: /],
 ]
 
 interface Operation {

@@ -154,7 +154,8 @@ test('a call that gets no permit says how long it waited for a permit, whether i
 test('a call that draws from a pool gets the slot that it was quoted, although calls of another account wait to fill that pool and others', async (t) => {
   const upstream = await startUpstreamServer()
   t.after(upstream.close)
-  upstream.play('trivia', () => ({ response_code: 0, results: Array.from({ length: 50 }, () => ({ question: 'q' })) }))
+  const results = Array.from({ length: 50 }, () => ({ question: 'q', incorrect_answers: [] }))
+  upstream.play('trivia', () => ({ response_code: 0, results }))
   const { deps, callOf } = await openWorkerParts(t, upstream.environment('trivia'))
   const api = deps.catalog.get('trivia') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] } })
