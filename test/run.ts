@@ -63,7 +63,7 @@ const needsService = (file: string): boolean =>
  * Files at one time. There are more than processors, because each file waits for windows and leases
  * now and then.
  */
-const FILES_AT_ONCE = availableParallelism() + 3
+const FILES_AT_ONCE = availableParallelism() + 2
 const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
 
 /**
