@@ -1,7 +1,7 @@
 /**
  * Every key and channel of the gateway in Redis. Braces mark the hash slot. Keys that one script
  * uses share a slot, and on a Redis Cluster each upstream has its own slot. Each comment names the
- * type, the content and the lifetime of a key. "No end" means that the key does not expire.
+ * type and the content of a key, and when the key expires.
  */
 
 const PREFIX = 'agw'
@@ -13,13 +13,13 @@ export const laneKeys = {
 
 /** Names of the keys of a partition of stored answers, in the order in which scripts take them. */
 const PARTITION_KEYS = {
-  /** Sorted set: keys of the stored answers by their end. No end. */
+  /** Sorted set: keys of the stored answers by their end. Does not expire. */
   index: 'cache-index',
-  /** Hash: bytes and owner of each of these answers, and the bytes of all. No end. */
+  /** Hash: bytes and owner of each of these answers, and the bytes of all. Does not expire. */
   sizes: 'cache-sizes',
-  /** Sorted set: owners of these answers by their bytes. No end. */
+  /** Sorted set: owners of these answers by their bytes. Does not expire. */
   owners: 'cache-owners',
-  /** Sorted set: these answers by owner, and by end for each owner. No end. */
+  /** Sorted set: these answers by owner, and by end for each owner. Does not expire. */
   owned: 'cache-owned',
 }
 
@@ -27,32 +27,40 @@ const PARTITION_KEYS = {
 export const upstreamKeys = {
   /** The BullMQ queue of each upstream, in versions before lanes. @until 0.4.0 */
   earlierQueuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
-  /** Hash: counts, score, state, breaker and last failure of the upstream. No end. */
+  /** Hash: counts, score, state, breaker and last failure of the upstream. Does not expire. */
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
-  /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
+  /**
+   * Stream: changes of state that are not in Postgres yet, about 1 000 at most. Does not expire.
+   */
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /**
    * Sorted set: accounts whose undeclared parameters met a limit of the upstream, by when they may
-   * send undeclared parameters again; 1 000 at most. 1 h, or until a probe succeeds.
+   * send undeclared parameters again; 1 000 at most. Expires after 1 h. A probe that succeeds
+   * deletes it.
    */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
-  /** String: outcome of a probe that an operator started. 60 s. */
+  /** String: outcome of a probe that an operator started. Expires after 60 s. */
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
-  /** String: a stored answer. Ends when it is too old to be served under any condition. */
+  /**
+   * String: a stored answer. Expires when the answer is too old to be served under any condition.
+   */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
   /** Keys of one partition of stored answers, in the order of `PARTITION_KEYS`. */
   partition: (slug: string, partition: string): string[] =>
     Object.values(PARTITION_KEYS).map((name) => `${PREFIX}:{${slug}}:${name}:${partition}`),
   /**
-   * String: member of the wait queue whose answer identical calls share. Ends with the deadline of
+   * String: member of the wait queue whose answer identical calls share. Expires at the deadline of
    * that member's call.
    */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
-  /** String: token of the request that fetches an answer for identical calls. 3 s; renewed. */
+  /**
+   * String: token of the request that fetches an answer for identical calls. Expires after 3 s
+   * unless the worker renews it.
+   */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /**
-   * List: items fetched ahead. The upstream's file sets the lifetime. `:filling` lasts 6 s and is
-   * renewed; the file sets the lifetime of `:unfillable`.
+   * List: items fetched ahead. The upstream's file sets when the list and its mark `:unfillable`
+   * expire. The mark `:filling` expires after 6 s unless the worker renews it.
    */
   pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
 }
@@ -73,8 +81,8 @@ const CAP_KEYS = {
   /** Sorted set: the same waiters, by when they expire unless their worker polls again. */
   waiterExpiries: 'waiter-expiries',
   /**
-   * Sorted set: calls that cannot get a permit in time any more, by when to try again. Kept until
-   * their workers know it. 15 min.
+   * Sorted set: calls that can no longer get a permit in time, by when to try again. They stay
+   * until their workers know it. Expires after 15 min.
    */
   evicted: 'evicted',
   /** Sorted set: permits of the longest window by when they were granted. */
@@ -87,84 +95,95 @@ const CAP_KEYS = {
    */
   state: 'state',
   /**
-   * Sorted set: shares (accounts or groups of accounts) by when they last had demand for the cap. 5
-   * min.
+   * Sorted set: shares (accounts or groups of accounts) by when they last had demand for the cap.
+   * Expires after 5 min.
    */
   demand: 'demand',
 }
 
 export type CapKeyName = keyof typeof CAP_KEYS
 
-/** The keys of one cap. They end a day after its longest window. */
+/** The keys of a cap. They expire a day after the longest window of the cap. */
 export const capKeys = {
   prefix: (slug: string, bucket: string): string => `${PREFIX}:{${slug}}:cap:${bucket}:`,
   of: (slug: string, bucket: string, name: CapKeyName): string => capKeys.prefix(slug, bucket) + CAP_KEYS[name],
   all: (slug: string, bucket: string): string[] =>
     Object.values(CAP_KEYS).map((name) => capKeys.prefix(slug, bucket) + name),
-  /** String: id of the last poll of one worker that brought anything, and its reply. 15 min. */
+  /**
+   * String: id of the last poll of a worker that brought something, and the reply to that poll.
+   * Expires after 15 min.
+   */
   poll: (slug: string, bucket: string, worker: string): string => `${capKeys.prefix(slug, bucket)}poll:${worker}`,
 }
 
 /** Keys of one account. */
 export const accountKeys = {
-  /** String: version of the account's rights. 1 day. */
+  /** String: version of the account's rights. Expires after 1 day. */
   version: (accountId: string): string => `${PREFIX}:{a:${accountId}}:version`,
-  /** Sorted set: calls admitted in the last minute, by microsecond. 2 to 4 min. */
+  /** Sorted set: calls admitted in the last minute, by microsecond. Expires after 2 to 4 min. */
   minute: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:minute`,
-  /** Sorted set: calls in flight, by when their lease ends. 15 to 30 min. */
+  /** Sorted set: calls in flight, by when their lease ends. Expires after 15 to 30 min. */
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
   /**
    * Sorted set: calls in flight that take longer than a second, by when they are expected to end. A
-   * call that ends earlier stays in the set. 15 min.
+   * call that ends earlier stays in the set. Expires after 15 min.
    */
   expectedEnds: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:ends`,
-  /** String: calls charged to a month, `2026-11`. A day longer than the month. */
+  /** String: calls charged to a month, `2026-11`. Expires a day after the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
   /**
-   * Sorted set: calls of the last minute with a credential that has limits, by microsecond. 2 to 4
-   * min.
+   * Sorted set: calls of the last minute with a credential that has limits, by microsecond. Expires
+   * after 2 to 4 min.
    */
   credentialMinute: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:minute`,
   /**
-   * Sorted set: calls in flight with a credential that has limits, by when their lease ends. 15 to
-   * 30 min.
+   * Sorted set: calls in flight with a credential that has limits, by when their lease ends.
+   * Expires after 15 to 30 min.
    */
   credentialInFlight: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:inflight`,
   /**
-   * String: calls of a month with a key or a connection that has limits. A day longer than the
+   * String: calls of a month with a key or a connection that has limits. Expires a day after the
    * month.
    */
   credentialMonth: (accountId: string, credentialId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
-  /** String: record of an asynchronous call, to find and cancel it. 15 min after its deadline. */
+  /**
+   * String: record of an asynchronous call, to find and cancel it. Expires 15 min after the
+   * deadline of the call.
+   */
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
-  /** String: a worker has started the asynchronous call. 15 min. */
+  /** String: a worker has started the asynchronous call. Expires after 15 min. */
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
-  /** String: the asynchronous call was counted as ended. 1 h. */
+  /** String: the asynchronous call was counted as ended. Expires after 1 h. */
   ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
   /**
    * Set: calls for which a request of an MCP client waits, by digest of the client's network and
-   * request id. 15 min, or until they end.
+   * request id. Expires after 15 min. Each call leaves the set when it ends.
    */
   toolCalls: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
   /**
    * Sorted set: the same calls, by when the waiting node last reported that it waits, in Redis'
-   * time. 15 min, or until they end.
+   * time. Expires after 15 min. Each call leaves the set when it ends.
    */
   toolCallsSeen: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls-seen:${keyId}:${request}`,
-  /** String: result of an asynchronous call. 15 min. */
+  /** String: result of an asynchronous call. Expires after 15 min. */
   result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
-  /** Sorted set: size and id of each stored result, by when it ends. 15 min. */
+  /**
+   * Sorted set: size and id of each stored result, by when the result expires. Expires after 15
+   * min.
+   */
   results: (accountId: string): string => `${PREFIX}:{a:${accountId}}:results`,
-  /** String: total bytes of the stored results. 15 min. */
+  /** String: total bytes of the stored results. Expires after 15 min. */
   resultBytes: (accountId: string): string => `${PREFIX}:{a:${accountId}}:result-bytes`,
-  /** String: body of a reply that is too large for the stream. 60 s. */
+  /** String: body of a reply that is too large for the stream. Expires after 60 s. */
   body: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:body:${callId}`,
-  /** Sorted set: size and id of each such body, by when it ends. 60 s. */
+  /**
+   * Sorted set: size and id of each of these bodies, by when the body expires. Expires after 60 s.
+   */
   bodies: (accountId: string): string => `${PREFIX}:{a:${accountId}}:bodies`,
 }
 
@@ -173,65 +192,82 @@ export const accountKeys = {
  * @until 0.4.0
  */
 export const earlierCallKeys = {
-  /** String: record of an asynchronous call. 15 min after its deadline. */
+  /** String: record of an asynchronous call. Expires 15 min after the deadline of the call. */
   call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
-  /** String: result of an asynchronous call. 15 min. */
+  /** String: result of an asynchronous call. Expires after 15 min. */
   result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
 }
 
 /** Keys of the whole installation. */
 export const keys = {
-  /** Stream: replies to one API node. 120 s after the node has ended. */
+  /** Stream: replies to one API node. Expires 120 s after the node has ended. */
   replies: (node: string): string => `${PREFIX}:{reply-${node}}`,
   /**
-   * Sorted set: units of a throttle that one client took, by millisecond. Lasts as long as the
+   * Sorted set: units of a throttle that a client used, by millisecond. Expires after the
    * throttle's window.
    */
   throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
-  /** String: an unfinished sign-in, sealed. 30 min. */
+  /** String: an unfinished sign-in, sealed. Expires after 30 min. */
   signIn: (hash: string): string => `${PREFIX}:{sign-ins}:${hash}`,
-  /** Sorted set: keys of the sign-ins that one client began, by time. 30 min after the last. */
+  /**
+   * Sorted set: keys of the sign-ins that a client began, by time. Expires 30 min after the
+   * client's last sign-in began.
+   */
   signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
-  /** Sorted set: keys of the sign-ins that all clients began, by time. 30 min after the last. */
+  /**
+   * Sorted set: keys of the sign-ins that all clients began, by time. Expires 30 min after the last
+   * sign-in began.
+   */
   allSignIns: `${PREFIX}:{sign-ins}:all`,
-  /** Hash: heartbeats of all processes. No end; readers delete the heartbeats of dead processes. */
+  /**
+   * Hash: heartbeats of all processes. Does not expire; readers delete the heartbeats of dead
+   * processes.
+   */
   processes: `${PREFIX}:{processes}`,
   /**
-   * String: the APIs that processes have loaded, by the digest of the list. 10 min; written again
-   * each minute.
+   * String: the APIs that processes have loaded, by the digest of the list. Expires after 10 min;
+   * processes write it again each minute.
    */
   apis: (digest: string): string => `${PREFIX}:{processes}:apis:${digest}`,
-  /** Hash: counts of the whole fleet for ten seconds. 65 min. */
+  /** Hash: counts of the whole fleet for ten seconds. Expires after 65 min. */
   slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,
-  /** Hash: counts of the whole fleet for a quarter of an hour. 25 h. */
+  /** Hash: counts of the whole fleet for a quarter of an hour. Expires after 25 h. */
   quarterStats: (quarter: number): string => `${PREFIX}:{stats}:quarter:${quarter}`,
-  /** Sorted set: calls of one minute by account and status, the most frequent 300. 2 h. */
+  /**
+   * Sorted set: calls of one minute by account and status, the most frequent 300. Expires after 2
+   * h.
+   */
   minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
-  /** Hash: digests of the addresses under which workers call each source. No end. */
+  /** Hash: digests of the addresses under which workers call each source. Does not expire. */
   sourceAddresses: `${PREFIX}:{source-addresses}`,
-  /** String: version of the operators' settings of upstreams. No end. */
+  /** String: version of the operators' settings of upstreams. Does not expire. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
   /**
-   * String: a notice of the operator for all visitors of the pages. Until the end that it names.
+   * String: a notice of the operator for all visitors of the pages. Expires at the end that the
+   * notice names.
    */
   operatorNotice: `${PREFIX}:{upstream-settings}:notice`,
-  /** String: a log-in to the console, by a keyed digest of its id. 12 h, or until log-out. */
+  /**
+   * String: a log-in to the console, by a keyed digest of its id. Expires after 12 h. A log-out
+   * deletes it.
+   */
   consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
-  /** String: since when Redis has kept its data; 0 if it never lost data. No end. */
+  /** String: since when Redis has kept its data; 0 if it never lost data. Does not expire. */
   rememberedSince: `${PREFIX}:{memory}`,
-  /** Hash: usage that is not in Postgres yet. No end. */
+  /** Hash: usage that is not in Postgres yet. Does not expire. */
   usagePending: `${PREFIX}:{usage}:pending`,
-  /** String: usage with this id was counted. 5 min. */
+  /** String: usage with this id was counted. Expires after 5 min. */
   usageWritten: (id: string): string => `${PREFIX}:{usage}:written:${id}`,
-  /** Set: ids of batches of usage that are being written to Postgres. No end. */
+  /** Set: ids of batches of usage that are being written to Postgres. Does not expire. */
   usageBatches: `${PREFIX}:{usage}:batches`,
-  /** Hash: one such batch. Until it is in Postgres. */
+  /** Hash: a batch of usage. The node deletes the batch when it is in Postgres. */
   usageBatch: (id: string): string => `${PREFIX}:{usage}:batch:${id}`,
   /**
-   * String: since when Postgres does not accept usage, in Redis' time. 8 s after the last failure.
+   * String: since when Postgres does not accept usage, in Redis' time. Expires 8 s after the last
+   * failure.
    */
   usageFailing: `${PREFIX}:{usage}:failing`,
-  /** String: held by the node that writes usage to Postgres. 0.9 s. */
+  /** String: a node writes usage to Postgres. Expires after 0.9 s. */
   usageLease: `${PREFIX}:{usage}:lease`,
 }
 
