@@ -61,7 +61,7 @@ async function countOf(
   return count
 }
 
-/** Sessions that an account has after many log-ins. */
+/** Logs in many times, and returns how many sessions the account then has. */
 async function sessionsAfterLogIns(gateway: Gateway, { id, email, password }: Account): Promise<number> {
   for (let index = 0; index < TRIES / 2; index += 1) {
     await send(gateway, '/v1/auth/login', { body: { email, password } })

@@ -65,10 +65,10 @@ ${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(18)} ${claim}`).join('\n')
 Exit code: 0 every claim held, 1 a claim did not hold, 2 the scenario does not exist.`
 
 /**
- * The scenarios that the arguments name, all of them without a name, and undefined if help is
- * wanted.
+ * Returns the scenarios that the arguments name, or all scenarios if they name none. Undefined if
+ * the arguments want help.
  *
- * @throws Error if there is no scenario of a name
+ * @throws Error if no scenario has the name
  */
 export function choose(args: string[]): Scenario[] | undefined {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { help: { type: 'boolean' } } })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** Wrong tokens that are sent before the right token. */
+/** Wrong tokens that the attack sends before the right token. */
 const GUESSES = 60
 
 /** What others on the same network can do to the operator. */

@@ -6,7 +6,7 @@ import type { Outcome, Scenario } from './scenario.ts'
 const ATTACKERS = 10
 const OTHERS = 16
 
-/** A declared value makes an upstream fail, and one person sends nothing else. */
+/** A value of a declared parameter makes an upstream fail, and a person sends nothing else. */
 export const halfOpen: Scenario = {
   name: 'half-open',
   claim:

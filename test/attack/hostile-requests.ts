@@ -72,7 +72,10 @@ async function sendLargeLogIn(gateway: Gateway): Promise<{ status: number; tookM
   return { status, tookMs: performance.now() - startedAt }
 }
 
-/** @returns lines of level error that the node wrote meanwhile */
+/**
+ * Breaks uploads off.
+ * @returns the number of lines of level `error` that the node wrote meanwhile
+ */
 async function breakUploadsOff(gateway: Gateway): Promise<number> {
   const count = async () => (await outputUntilNow(gateway)).match(/"level":"error"/g)?.length ?? 0
   const before = await count()
@@ -87,7 +90,10 @@ async function breakUploadsOff(gateway: Gateway): Promise<number> {
   return (await count()) - before
 }
 
-/** What the address allows that `npm start` gives to the gateway. */
+/**
+ * Tries what only a superuser may do, at the address of Postgres that `npm start` gives to the
+ * gateway.
+ */
 async function refusedAsSuperuser(): Promise<{ tried: number; refused: number }> {
   const statements = [
     "select pg_read_file('/etc/passwd')",

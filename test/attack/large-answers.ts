@@ -6,11 +6,11 @@ import { type Outcome, residentMb, type Scenario } from './scenario.ts'
 const ACCOUNTS = 10
 const CALLS_OF_EACH = 4
 
-/** Of an answer, about 28 MB of JSON: fewer than the upstream may send. */
+/** Events of an answer, which are about 28 MB of JSON. The upstream may send more. */
 const EVENTS = 100
 const MARKETS_OF_EACH = 700
 
-/** A container of a worker has 768 MiB, of which Node takes half for its heap. */
+/** Memory of a worker's container (768 MiB), in MB. Node takes half of it for its heap. */
 const MEMORY_MB_MAX = 805
 const HEAP_MIB_MAX = 384
 
@@ -67,7 +67,7 @@ async function isEnded(gateway: Gateway, { location, key }: { location: string; 
   return status !== 202
 }
 
-/** An answer like the upstream's: each event with all its markets. */
+/** The upstream's answer: events with all their markets. */
 function events() {
   const market = (index: number) => ({
     id: String(index),

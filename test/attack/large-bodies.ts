@@ -18,7 +18,7 @@ const post = (path: string, length: number, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: attack\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${headers}\r\n`
 
 /**
- * Bodies that cost much to parse, without an account and with an account, as fast as the node
+ * Bodies that are expensive to parse, without an account and with an account, as fast as the node
  * accepts them.
  */
 export const bodyFlood: Scenario = {
@@ -34,7 +34,7 @@ export const bodyFlood: Scenario = {
     const flood = async (head: string, body: string): Promise<void> => {
       const bytes = Buffer.from(head + body)
       while (performance.now() < end) {
-        await sendUnderPermit(gateway.url, bytes, end)
+        await sendBytes(gateway.url, bytes, end)
         sent += 1
       }
     }
@@ -77,7 +77,9 @@ export const heldBodies: Scenario = {
   },
 }
 
-/** Clients that read, or send, one byte a second, as many as the addresses may have connections. */
+/**
+ * Clients that read or send a byte a second, on as many connections as their addresses may have.
+ */
 export const slowClients: Scenario = {
   name: 'slow-clients',
   claim: `1,960 connections of four addresses that never read, or read or send heads or bodies one byte a second, ${within}`,
@@ -108,7 +110,7 @@ function times<T>(count: number, start: () => T): T[] {
 }
 
 /** Sends bytes on a connection of its own and waits until the node answers or closes it. */
-async function sendUnderPermit(url: string, bytes: Buffer, end: number): Promise<void> {
+async function sendBytes(url: string, bytes: Buffer, end: number): Promise<void> {
   const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => undefined)
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(end - performance.now())))
@@ -116,7 +118,7 @@ async function sendUnderPermit(url: string, bytes: Buffer, end: number): Promise
     socket.write(bytes)
     await Promise.race([once(socket, 'data', { signal }), once(socket, 'close', { signal })])
   } catch {
-    // The attack is over.
+    // The other side closed the connection, or the attack is over.
   } finally {
     socket.destroy()
   }

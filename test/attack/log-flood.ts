@@ -8,7 +8,7 @@ const CONNECTIONS = 100
 const PIPELINED = 8
 
 /**
- * Lines that an account's refused calls may add to the log in a second: samples, and their count.
+ * Most lines that an account's refused calls may add to the log in a second: samples, and a count.
  */
 const LINES_A_SECOND_MAX = 20
 
@@ -31,7 +31,9 @@ export const logFlood: Scenario = {
   },
 }
 
-/** A batch whose caller leaves after a tenth of a second, while its only call takes three. */
+/**
+ * Sends a batch of a single call, which takes three seconds, and leaves after a tenth of a second.
+ */
 async function leaveBatch(gateway: Gateway, key: string): Promise<void> {
   const calls = [{ api: 'dictionary', endpoint: '/define', parameters: { word: 'slow' } }]
   const headers = { 'x-api-key': key, 'content-type': 'application/json', 'x-gateway-scenario': 'slow-3000' }
@@ -42,7 +44,10 @@ async function leaveBatch(gateway: Gateway, key: string): Promise<void> {
   )
 }
 
-/** @returns how many calls were refused */
+/**
+ * Sends calls that the gateway refuses.
+ * @returns their number
+ */
 async function refuse(gateway: Gateway, key: string, seconds: number): Promise<number> {
   const request = `GET /v1/call/nosuch/x HTTP/1.1\r\nHost: attack\r\nX-Api-Key: ${key}\r\n\r\n`
   let refused = 0

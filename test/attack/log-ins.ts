@@ -7,13 +7,13 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 const CLIENTS = 4
 const PARALLEL = 30
 
-/** If a client is refused, it tries again after so long, milliseconds. */
+/** Time after which a refused client tries again, milliseconds. */
 const REFUSED_MS = 1_000
 
-/** Good log-ins that an account has in a minute. */
+/** Log-ins with the right password that an account may make in a minute. */
 const LOGINS_MAX = 10
 
-/** What the median call may take while hashes are made, milliseconds. */
+/** Longest median time of a call while the node hashes passwords, milliseconds. */
 const MEDIAN_MS_MAX = 100
 
 /**

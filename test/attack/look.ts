@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /**
- * It has a thread of its own. If it ran in the thread that sends the attack, it would measure how
- * busy that thread is.
+ * Measures requests of another account in a thread of its own, because in the thread that sends the
+ * attack it would measure how busy that thread is.
  */
 const { url, token } = workerData as { url: string; token: string }
 const latencies: number[] = []

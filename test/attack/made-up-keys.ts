@@ -6,7 +6,10 @@ const ATTACKERS = 6
 const KEYS_EACH = 5
 const PER_HOUR = 60
 
-/** Keys that nobody has. An upstream may count requests with them for the gateway's address. */
+/**
+ * Keys that nobody has. An upstream may count requests with made-up keys against the gateway's
+ * address.
+ */
 export const madeUpKeys: Scenario = {
   name: 'made-up-keys',
   claim:

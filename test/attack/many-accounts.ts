@@ -7,7 +7,8 @@ import type { Outcome, Scenario } from './scenario.ts'
 const ATTACKERS = 7
 
 /**
- * Accounts are free, so somebody makes several in one network to use up an upstream that all share.
+ * Accounts are free, so somebody makes several accounts in a network to use up an upstream that all
+ * callers share.
  */
 export const manyAccounts: Scenario = {
   name: 'many-accounts',
@@ -41,7 +42,7 @@ export const manyAccounts: Scenario = {
   },
 }
 
-/** The other side of the same rule. */
+/** The other side of the same rule: an account that is alone may use the whole cap. */
 export const singleTenant: Scenario = {
   name: 'single-tenant',
   claim: 'an account that has the service to itself gets all of an hourly cap',
@@ -53,7 +54,7 @@ export const singleTenant: Scenario = {
 }
 
 /**
- * A new account makes two calls more than an API's hourly cap allows, and must get all of the cap.
+ * A new account makes two calls more than an API's hourly cap allows, and must get the whole cap.
  */
 export async function takeWholeCap(
   gateway: Gateway,

@@ -7,10 +7,10 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 
 const SLUG = 'prediction-markets'
 
-/** Characters of the data behind the task, about. */
+/** Approximate length of the data behind the task, characters. */
 const RESULT_CHARACTERS = 1_500_000
 
-/** Loops that each send their next message after the answer to the message before. */
+/** Number of loops, each of which sends the next message after the answer to the last. */
 const DESCRIBING = 16
 const FETCHING = 8
 
@@ -20,8 +20,8 @@ const PROFILE_EVERY_MS = 50
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
 /**
- * What the messages of one account cost others: descriptions of an API, and the result of a large
- * call as a task.
+ * Messages of an account that cost other accounts time: descriptions of an API, and the result of a
+ * large call as a task.
  */
 export const mcpWork: Scenario = {
   name: 'mcp-work',
@@ -78,7 +78,10 @@ export const mcpWork: Scenario = {
   },
 }
 
-/** @returns the id of a call whose result Redis keeps */
+/**
+ * Makes an asynchronous call with a large result.
+ * @returns its id
+ */
 async function largeResult(gateway: Gateway, upstream: UpstreamServer, key: string): Promise<string> {
   const event = { id: '1', title: 't', description: 'x'.repeat(10_000), markets: [] }
   const events = Array.from({ length: RESULT_CHARACTERS / 10_000 }, (_, id) => ({ ...event, id: String(id) }))

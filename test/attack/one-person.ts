@@ -8,11 +8,11 @@ import type { Outcome, Scenario } from './scenario.ts'
 const PER_HOUR = 60
 const CAPS = `concurrency=8,${PER_HOUR}/3600`
 
-/** What one person has: addresses of one network, and an API that the person tries to use up. */
+/** A person with addresses of a network, and the API that this person tries to use up. */
 interface Person {
   name: string
   slug: string
-  /** Path of a call that no call before it has made. */
+  /** Path of the call with this number. No two calls have the same path. */
   path: (index: number) => string
   body: Play
   address: (index: number) => string
@@ -48,7 +48,7 @@ const PEOPLE: Person[] = [
   },
 ]
 
-/** Accounts, addresses and verified mailboxes are free, so one person makes sixty. */
+/** Accounts, addresses and verified mailboxes are free, so a single person makes sixty accounts. */
 export const onePerson: Scenario = {
   name: 'one-person',
   claim:
@@ -124,8 +124,8 @@ export interface Caller {
 }
 
 /**
- * An account whose sign-up came from an address, and its live key. A verified account looks as if
- * it was made two days ago.
+ * Signs up from an address, and returns the account with its live key. With `isProven` the account
+ * is verified and looks two days old.
  */
 export async function signUpFrom(gateway: Gateway, address: string, isProven = false): Promise<Caller> {
   const { id, live: key, token } = await signUp(gateway)

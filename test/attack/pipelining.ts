@@ -50,7 +50,7 @@ export const pipelining: Scenario = {
   },
 }
 
-/** A connection that has sent its requests and reads nothing. */
+/** Opens a connection that sends its requests and reads nothing. */
 async function flood(url: string): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   await once(socket, 'connect')

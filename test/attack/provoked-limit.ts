@@ -8,7 +8,7 @@ const REQUESTS_EACH = 5
 /** Longest that one answer to a caller may close an API for everybody, seconds. */
 const CLOSED_SECONDS_MAX = 60
 
-/** A value of a caller makes an upstream say that it limits the gateway for an hour. */
+/** A value of a caller makes an upstream answer that it limits the gateway for an hour. */
 export const provokedLimit: Scenario = {
   name: 'provoked-limit',
   claim:
@@ -52,7 +52,7 @@ export const provokedLimit: Scenario = {
     const isOpenAgain = answer.status === 200 || seconds < 10
     const closedSeconds = Math.round((performance.now() - closedAt) / 1_000)
     return {
-      // A probe succeeds, and lets each account try once more. No other probe follows for five
+      // A probe succeeds, and lets each account try once again. No other probe follows for five
       // minutes.
       isPassed:
         served === REQUESTS_EACH &&

@@ -9,18 +9,16 @@ import type { Outcome, Scenario } from './scenario.ts'
 const BODY_BYTES = 6_000_000
 
 /**
- * Megabytes that one account on the Free plan may keep, and megabytes that may come to Redis for
- * other reasons.
+ * Megabytes that an account on the Free plan may keep in Redis, and megabytes that Redis may need
+ * for other reasons.
  */
 const KEPT_MB = 16
 const ELSE_MB = 24
 
-/** Room that Redis has beside its content at the start, megabytes. */
+/** Free room of Redis at the start, megabytes. */
 const ROOM_MB = 64
 
-/**
- * What one account can put into Redis: results of asynchronous calls to an API with large answers.
- */
+/** Accounts fill Redis with the results of asynchronous calls to an API with large answers. */
 export const redisMemory: Scenario = {
   name: 'redis-memory',
   claim: `accounts with large stored results fill at most ${KEPT_MB} MB each, and never the memory of Redis that calls of others need`,
@@ -68,7 +66,7 @@ export const redisMemory: Scenario = {
   },
 }
 
-/** As many calls as the account may have at once, with the outcome of each. */
+/** Makes as many calls as the account may have at once, and returns their outcomes. */
 async function flood(gateway: Gateway, { live }: Account): Promise<string[]> {
   const calls = Array.from({ length: 5 }, async (_, index) => {
     const headers = { prefer: 'respond-async', 'x-gateway-response': 'raw' }
@@ -89,7 +87,7 @@ async function flood(gateway: Gateway, { live }: Account): Promise<string[]> {
   return await Promise.all(calls)
 }
 
-/** Status of a call of another account, made while Redis keeps the results. */
+/** Makes a call of another account while Redis keeps the results, and returns its status. */
 async function callOf(gateway: Gateway, { test }: Account): Promise<number> {
   return (await send(gateway, '/v1/call/currency/latest', { key: test })).status
 }

@@ -17,7 +17,7 @@ export interface Scenario {
   execArgv?: string[]
   /** Upstreams that a server on this machine plays. */
   slugs?: string[]
-  /** `seconds` bounds the attack: ten by default, one or two in `npm test`. */
+  /** `seconds` bounds the attack: ten by default, a second or two in `npm test`. */
   run: (gateway: Gateway, seconds: number, upstream?: UpstreamServer) => Promise<Outcome>
 }
 
@@ -26,7 +26,7 @@ export interface Outcome {
   figures: Record<string, string | number>
 }
 
-/** The value that so large a share of the values does not exceed; 0 if there are no values. */
+/** The value that the share of the values does not exceed; 0 if there are no values. */
 export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0

@@ -5,11 +5,11 @@ import type { Outcome, Scenario } from './scenario.ts'
 
 const EVIL = 'https://evil.example/cb'
 
-/** Addresses that nobody may register: schemes of systems and browsers. */
+/** Schemes of systems and browsers, which nobody may register as a redirect address. */
 const SCHEMES =
   'search-ms:query=x MS-Settings:x chrome://x ftp://x/ ws://x/ view-source:https://x/ tel:1 mailto:a@x.example'
 
-/** What a stranger begins, registers and makes the gateway do, without an account. */
+/** Sign-ins and registrations of a stranger without an account. */
 export const signIns: Scenario = {
   name: 'sign-ins',
   claim:

@@ -4,7 +4,7 @@ import { startNameServer } from '../support/name-server.ts'
 import { authorizeUrl } from '../support/oauth-client.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** Requests of each client in the minute of the throttle, and clients. */
+/** Requests that the throttle lets a client make in a minute, and the number of clients. */
 const REQUESTS = 20
 const CLIENTS = 3
 
@@ -34,7 +34,7 @@ export const silentDns: Scenario = {
       fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
     const openedAt = performance.now()
     const before = await me()
-    // What a first request takes that needs a connection, while nobody attacks.
+    // Time of a first request that needs a connection, while nobody attacks.
     const usualMs = performance.now() - openedAt
     const beganAt = performance.now()
     const attack = Array.from({ length: REQUESTS * CLIENTS }, (_, index) => begin(url, index))
@@ -46,7 +46,8 @@ export const silentDns: Scenario = {
     while (answered !== 200 && performance.now() - cutAt < 100_000) answered = await me().catch(() => 0)
     const awayMs = Math.round(performance.now() - cutAt)
     const statuses = await Promise.all(attack)
-    // On a busy machine the requests take so long that later ones find the first given up.
+    // On a busy machine the node gives up its first fetches before the last requests arrive, and
+    // then begins new fetches.
     const namesMax = FETCHES_MAX * Math.ceil((await attackMs) / FETCH_MS)
     await server.close()
     const names = new Set(server.asked.filter((name) => name.startsWith('slow'))).size
@@ -69,7 +70,10 @@ function named(address: string): string {
   return url.href
 }
 
-/** @returns the status of a sign-in of an application with a document of its own */
+/**
+ * Begins a sign-in of an application with a document of its own.
+ * @returns the status of the answer
+ */
 async function begin(url: string, index: number): Promise<number> {
   const clientId = `https://slow-${index}.attacker.example/app.json`
   const headers = { 'x-forwarded-for': `192.0.2.${index % CLIENTS}` }

@@ -7,7 +7,7 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 const CONNECTIONS = 4
 const MEDIAN_MS_MAX = 50
 
-/** Keys with a right checksum that nobody has, as fast as the node answers them. */
+/** Keys that nobody has, with a right checksum, as fast as the node answers them. */
 export const unknownKeys: Scenario = {
   name: 'unknown-keys',
   claim: `${CONNECTIONS} connections with invented keys do not slow account routes`,

@@ -8,7 +8,7 @@ const PIPELINED = 8
 
 const PAGES = ['/openapi.json', '/', '/?q=weather', '/v1/catalog?q=a', '/docs/errors', '/postman.json', '/docs/nothing']
 
-/** Bytes of a kept result, about. */
+/** Approximate size of a kept result, bytes. */
 const RESULT_BYTES = 1_900_000
 const RESULTS = 5
 
@@ -19,7 +19,7 @@ const limits = { environment: CLIENT_LIMITS, execArgv: [`--max-old-space-size=${
 const get = (path: string, headers = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: attack\r\nAccept: text/html\r\n${headers}\r\n`.repeat(PIPELINED)
 
-/** A stranger that fetches pages and reads none of them. */
+/** A stranger who fetches pages and reads none of them. */
 export const unreadPages: Scenario = {
   name: 'unread-pages',
   claim: `480 connections with ${PIPELINED} unread requests for the reference each, then 1,000 of five addresses for other pages, ${within}`,
@@ -41,7 +41,7 @@ export const unreadPages: Scenario = {
   },
 }
 
-/** One account on the Free plan that fetches the results of its calls and reads none of them. */
+/** An account on the Free plan that fetches the results of its calls and reads none of them. */
 export const unreadResults: Scenario = {
   name: 'unread-results',
   claim: `${RESULTS} kept results of ${RESULT_BYTES / 1e6} MB, each fetched on 40 connections ${PIPELINED} times and not read, ${within}`,
@@ -72,7 +72,7 @@ export const unreadResults: Scenario = {
   },
 }
 
-/** Bytes of a result; 0 if there is none yet. */
+/** Size of a kept result, bytes; 0 if there is no result yet. */
 async function fetchBytes(url: string, key: string): Promise<number> {
   const response = await fetch(url, { headers: { 'x-api-key': key } })
   const bytes = (await response.arrayBuffer()).byteLength

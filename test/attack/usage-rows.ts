@@ -5,11 +5,11 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 
 const KEYS = 30
 
-/** Reports at once. */
+/** Reports that are read at the same time. */
 const LOOPS = 32
 
 /**
- * Days of usage that the account has, which SQL writes, because the attack may go on for as long as
+ * Days for which the account has usage. SQL writes it, because the attack may go on for as long as
  * rows are kept.
  */
 const DAYS = 30
@@ -20,7 +20,7 @@ const DAYS = 30
  */
 const REST_ROWS_MAX = 40
 
-/** Free calls of many keys make rows of usage, which many reports then read. */
+/** Calls of many keys that cost nothing make rows of usage, which many reports then read. */
 export const usageRows: Scenario = {
   name: 'usage-rows',
   claim: 'free calls add a bounded number of rows a day, and reports of an account do not keep others from Postgres',
@@ -56,7 +56,10 @@ export const usageRows: Scenario = {
   },
 }
 
-/** @returns how many calls of the account the gateway refused */
+/**
+ * Makes calls that the gateway refuses.
+ * @returns how many it refused
+ */
 async function refuseCalls(gateway: Gateway, { token }: Account): Promise<number> {
   const { body } = await send(gateway, '/v1/catalog')
   const slugs: string[] = body.data.map(({ api_name }: { api_name: string }) => api_name)
@@ -68,7 +71,7 @@ async function refuseCalls(gateway: Gateway, { token }: Account): Promise<number
   return KEYS * slugs.length
 }
 
-/** Reports without pause, and requests of another account beside them. */
+/** Reads reports without pause, and makes requests of another account beside them. */
 async function readReports(
   gateway: Gateway,
   { attacker, other, seconds }: { attacker: Account; other: Account; seconds: number },

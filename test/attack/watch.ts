@@ -6,14 +6,20 @@ import { signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import { percentile, residentMb } from './scenario.ts'
 
-/** A container of an API node has 768 MiB, of which Node takes half for its heap. */
+/** Memory of an API node's container (768 MiB), in MB. Node takes half of it for its heap. */
 export const MEMORY_MB_MAX = 805
 export const HEAP_MIB_MAX = 384
 
-/** How long another account may wait for an answer to `/v1/me`. */
+/**
+ * Longest time that another account may wait for an answer to `/v1/me`, 99th percentile,
+ * milliseconds.
+ */
 export const P99_MS_MAX = 250
 
-/** The limits that hold if an operator sets nothing. The tests' gateways have no such limits. */
+/**
+ * The limits that hold if an operator sets nothing. The tests' gateways otherwise have no limits of
+ * connections.
+ */
 export const CLIENT_LIMITS = {
   CLIENT_CONNECTIONS_MAX: '500',
   CLIENT_ANONYMOUS_PER_SECOND: '200',
@@ -28,7 +34,7 @@ export interface Watched {
   figures: Record<string, string | number>
 }
 
-/** Watches an API node and another account's requests until the attack has lasted so long. */
+/** Attacks for `seconds`, and watches an API node and another account's requests meanwhile. */
 export async function watch(gateway: Gateway, seconds: number, attack: () => Promise<Socket[]>): Promise<Watched> {
   const [node] = gateway.web
   const { token } = await signUp(gateway)
@@ -73,10 +79,7 @@ export function isHeld({ isAlive, memoryMb, p99Ms }: Watched): boolean {
   return isAlive && memoryMb < MEMORY_MB_MAX && p99Ms < P99_MS_MAX
 }
 
-/**
- * Opens connections from one of this machine's addresses, each of which sends this and reads
- * nothing.
- */
+/** Opens connections from an address of this machine. Each sends `bytes` and reads nothing. */
 export async function openMany(url: string, count: number, { from, bytes }: { from: string; bytes: string | Buffer }) {
   return await Promise.all(
     Array.from({ length: count }, async (): Promise<Socket> => {

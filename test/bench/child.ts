@@ -12,7 +12,7 @@ export async function startChild(file: string, options: object): Promise<{ child
   return { child, message }
 }
 
-/** The same for a process that listens. */
+/** Starts a process that listens, and waits for its first message, which has its port. */
 export async function startServer(file: string, options: object): Promise<{ child: ChildProcess; url: string }> {
   const { child, message } = await startChild(file, options)
   return { child, url: `http://127.0.0.1:${(message as { listening: number }).listening}` }

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { Agent } from 'undici'
 import { createFixtureApp, fixtureOptions, serveFixture } from './fixture-admission.ts'
 
-/** The base of comparison: a proxy without a queue, with keys and limits in Redis. */
+/** The base of all ratios: a proxy without a queue, with keys and limits in Redis. */
 const { redisUrl, upstreamUrl } = fixtureOptions()
 const app = await createFixtureApp(new Redis(redisUrl))
 const client = new Agent({ connections: 256 })

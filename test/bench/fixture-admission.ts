@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Redis } from 'ioredis'
 
-/** The arguments of a fixture process. */
+/** The arguments of the process of a peer. */
 export interface FixtureOptions {
   redisUrl: string
   upstreamUrl: string
@@ -13,7 +13,7 @@ export interface FixtureOptions {
  */
 export const FIXTURE_KEYS = { live: 'fixture-key', limited: 'limited-key', unknown: 'unknown-key' }
 
-/** Fixed window of a minute, as the usual plugins keep it in Redis. */
+/** A fixed window of a minute, as the usual plugins count it in Redis. */
 const COUNT = `
 local used = redis.call('INCR', KEYS[1])
 if used == 1 then redis.call('PEXPIRE', KEYS[1], 60000) end
@@ -47,7 +47,7 @@ export async function createFixtureApp(redis: Redis): Promise<FastifyInstance> {
   return app
 }
 
-/** Listens and tells the parent the port. It ends if the parent ends. */
+/** Listens, and sends the port to the parent process. It ends when the parent ends. */
 export async function serveFixture(app: FastifyInstance): Promise<void> {
   process.on('disconnect', () => process.exit(0))
   const address = await app.listen({ host: '127.0.0.1', port: 0 })

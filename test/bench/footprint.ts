@@ -3,7 +3,7 @@ import type { ProcessKind } from '../../src/config.ts'
 import { connectionsOf } from '../support/connections.ts'
 import type { Subject } from './subject.ts'
 
-/** What the processes of one kind take while they are loaded; each figure is of one process. */
+/** What a process of a kind needs under load. Each figure is for a single process. */
 export interface Footprint {
   kind: ProcessKind
   processes: number
@@ -17,7 +17,7 @@ export interface Footprint {
 /** CPU time of the processes of each kind between two moments, seconds. */
 export type KindSeconds = Partial<Record<ProcessKind, number>>
 
-/** Looks at every process of a subject, which used `cpu` within `seconds`. */
+/** Measures every process of a subject, whose processes used `cpu` within `seconds`. */
 export async function measureFootprints(
   { processes, redis, postgres }: Subject,
   { cpu, seconds }: { cpu: KindSeconds; seconds: number },

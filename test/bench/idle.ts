@@ -12,7 +12,7 @@ export interface Idle {
   commandsPerSecond: number
 }
 
-/** Watches the gateway for so long. */
+/** Watches an idle gateway for `seconds`. */
 export async function measureIdle({ processes, redis }: Subject, seconds: number): Promise<Idle> {
   const look = async () => ({
     at: performance.now(),

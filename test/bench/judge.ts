@@ -1,7 +1,7 @@
 import type { Measurement } from './measure.ts'
 import type { Bound, Figure, Scenario } from './scenario.ts'
 
-/** All measurements of one scenario, by subject and round. */
+/** All measurements of a scenario, by subject and round. */
 export type Rounds = Record<string, Measurement[]>
 
 /** Whether a bound was met. */
@@ -15,11 +15,11 @@ export interface Judgement {
 
 /**
  * Largest spread of the base's CPU over the rounds, (max - min) / median. If the spread is larger,
- * the machine was too busy for a verdict.
+ * the machine was too busy for a judgement.
  */
 const SPREAD_MAX = 0.25
 
-/** The least calls from which a measurement says something. */
+/** A measurement with fewer calls says nothing. */
 const CALLS_LEAST = 20
 
 /** How much the base's CPU differed over the rounds. The base is the first subject. */
@@ -29,8 +29,8 @@ export function spreadOf(rounds: Rounds): number {
 }
 
 /**
- * Judges a scenario by the medians of ratios within a round. If a minute is slow, it then weighs on
- * both sides.
+ * Judges a scenario by the medians of ratios within a round. A slow minute of the machine then
+ * slows both sides of a ratio.
  */
 export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Judgement[] {
   const isQuiet = spreadOf(rounds) <= SPREAD_MAX
@@ -38,7 +38,7 @@ export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Jud
   return bounds.map((bound) => {
     const value = ratioOf(bound, rounds)
     const isHeld = value <= (bound.max ?? Number.POSITIVE_INFINITY) && value >= (bound.min ?? Number.NEGATIVE_INFINITY)
-    // The number of commands of a call does not depend on how busy the machine is.
+    // A count of commands does not depend on how busy the machine is.
     const isCount = bound.figure === 'wirePerCall' || bound.figure === 'commandsPerCall'
     return {
       what: bound.what,
@@ -50,7 +50,8 @@ export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Jud
 }
 
 /**
- * The median over the rounds of a figure, or of its ratio to another subject's in the same round.
+ * The median of a figure over the rounds, or of its ratio to another subject's figure in the same
+ * round.
  */
 export function ratioOf({ figure, of = 'gateway', against, minus }: Omit<Bound, 'what'>, rounds: Rounds): number {
   return median(

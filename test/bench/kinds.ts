@@ -11,10 +11,10 @@ import type { Target } from './scenario.ts'
 import { startBefore, startOurs } from './subject.ts'
 
 /**
- * Prints which commands a call costs in Redis, by kind: `node test/bench/kinds.ts [--target spread]
- * [--connections 64] [--seconds 2] [--checkout <dir>] [--own-apis 252]`. Without connections it
- * prints what an idle gateway costs a second. Counts depend less on the machine's speed than times
- * do, so that it needs no peers and no rounds.
+ * Prints the commands that a call costs in Redis, by kind: `node test/bench/kinds.ts [--target
+ * spread] [--connections 64] [--seconds 2] [--checkout <dir>] [--own-apis 252]`. With
+ * `--connections 0` it prints what an idle gateway costs a second. Counts depend less on the
+ * machine's speed than times do, so it needs no peers and no rounds.
  */
 const { values } = parseArgs({
   options: {

@@ -3,8 +3,8 @@ import type { LoadRequest, LoadResult } from './load.ts'
 import { fillUrl } from './target.ts'
 
 /**
- * Load in a process of its own: so many connections, each of which sends its next request after the
- * answer to the last.
+ * A load generator in a process of its own. Each of its connections sends the next request after
+ * the answer to the last.
  */
 process.on('message', async (request: LoadRequest) => process.send?.(await run(request)))
 process.on('disconnect', () => process.exit(0))

@@ -17,7 +17,7 @@ export interface LoadRequest extends TargetRequest {
 
 /** The answers that arrived. */
 export interface LoadResult {
-  /** Right answers. */
+  /** How many answers were right. */
   calls: number
   callsPerSecond: number
   p50Ms: number
@@ -35,11 +35,11 @@ export interface LoadGenerator {
 const execute = promisify(execFile)
 
 /**
- * `wrk` if it is installed, because it costs least; otherwise a client of our own in its own
- * process.
+ * Starts `wrk` if it is installed, because it needs least of the machine. Otherwise a client of our
+ * own in its own process.
  */
 export async function startLoadGenerator(useWrk: boolean): Promise<LoadGenerator> {
-  // It prints its version and ends with 1.
+  // `wrk --version` prints its version and ends with 1.
   const found = await execute('wrk', ['--version']).catch((error: { stdout?: string }) => error)
   if (useWrk && found.stdout?.startsWith('wrk')) return { name: 'wrk', run: runWrk, stop: () => undefined }
   const { child } = await startChild('load-process.ts', {})
@@ -69,8 +69,8 @@ async function runWrk(request: LoadRequest): Promise<LoadResult> {
 }
 
 /**
- * Reads what wrk prints, which tells only 2xx and 3xx from other statuses. If the run expects
- * refusals, each refusal counts as a call, and each success as a failure.
+ * Reads the output of wrk, which only tells 2xx and 3xx apart from other statuses. If the run
+ * expects refusals, each refusal counts as a call, and each success as a failure.
  */
 export function readWrk(text: string, expectsSuccess = true): LoadResult {
   const [, requests = '0', seconds = '1', unit = 's'] = /(\d+) requests in ([\d.]+)(m?s)/.exec(text) ?? []

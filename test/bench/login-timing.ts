@@ -3,9 +3,9 @@ import { send, signUp } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 
 /**
- * Measures whether the time of a failed log-in tells that an address has an account: known and
- * unknown addresses in turn, one at a time, and the medians side by side. Run by hand
- * (`node test/bench/login-timing.ts [samples]`): a time decides no test.
+ * Measures whether the time of a failed log-in gives away that an address has an account. It sends
+ * log-ins of known and unknown addresses in turn, and prints both medians. Run it by hand (`node
+ * test/bench/login-timing.ts [samples]`), because a time may decide no test.
  */
 const samples = Number(process.argv[2] ?? 200)
 const WARM_UP = 20
@@ -22,7 +22,7 @@ try {
     return performance.now() - startedAt
   }
   for (let index = -WARM_UP; index < samples; index += 1) {
-    // The order alternates. If something follows a request, it then falls on both.
+    // The order alternates, so that work after a request slows both kinds equally.
     const isKnownFirst = index % 2 === 0
     const first = await failMs(isKnownFirst ? email : `${randomUUID()}@example.com`)
     const second = await failMs(isKnownFirst ? `${randomUUID()}@example.com` : email)

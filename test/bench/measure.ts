@@ -6,15 +6,15 @@ import type { LoadGenerator, LoadResult } from './load.ts'
 import type { Target } from './scenario.ts'
 import type { PostgresWrites, Subject } from './subject.ts'
 
-/** One run against one subject. */
+/** A run against a single subject. */
 export interface Measurement extends LoadResult {
   /** CPU seconds (user and system) per 1 000 calls. */
   cpu: { web: number; worker: number; redis: number; sum: number }
-  /** Commands over the wire, and all commands with those in scripts, per call. */
+  /** Commands over the wire, and all commands with the commands of scripts, per call. */
   wirePerCall: number
   commandsPerCall: number
   footprints: Footprint[]
-  /** Of Postgres, a second; undefined if the subject has none. */
+  /** What Postgres commits and writes a second; undefined if the subject has no Postgres. */
   written: PostgresWrites | undefined
 }
 
@@ -22,7 +22,7 @@ export interface Measurement extends LoadResult {
 const TICKS_PER_SECOND = 100
 
 interface Snapshot {
-  /** CPU time so far, seconds. */
+  /** CPU time that the processes have used so far, seconds. */
   cpu: KindSeconds & { redis: number }
   commands: Map<string, number>
 }
@@ -83,7 +83,7 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
 }
 
 /**
- * How long the run counts commands over the wire, seconds. It does so apart from the timed run,
+ * How long a run counts commands over the wire, seconds. The count is apart from the timed run,
  * because MONITOR costs Redis time.
  */
 const WIRE_SECONDS = 1
@@ -121,7 +121,7 @@ async function redisPid(redis: Subject['redis']): Promise<number> {
 /** CPU time that a process has used so far, user and system. */
 export async function cpuSeconds(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name, in brackets, may hold blanks.
+  // The name, in brackets, may contain blanks.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }

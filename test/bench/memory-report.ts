@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Loaded into the gateway's processes. On SIGUSR2 a process collects its garbage and tells its
- * parent how many bytes it holds. If its resident memory is larger, the rest is room that V8 keeps
+ * Loaded into the gateway's processes. On SIGUSR2 a process collects its garbage and sends its
+ * parent the number of bytes that it holds. The rest of its resident memory is room that V8 keeps
  * for later.
  */
 setFlagsFromString('--expose-gc')

@@ -9,8 +9,8 @@ import { createFixtureApp, fixtureOptions, serveFixture } from './fixture-admiss
 const { redisUrl } = fixtureOptions()
 const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
 const app = await createFixtureApp(connection)
-// Results stay for a while. If a job were removed at once, it could be gone before its waiter
-// looks.
+// Results stay for a while. If BullMQ removed a job at once, the job could be gone before its
+// waiter looks.
 const queue = new Queue('calls', { connection, defaultJobOptions: { removeOnComplete: 1_000, removeOnFail: 1_000 } })
 queue.setMaxListeners(0)
 const events = new QueueEvents('calls', { connection: connection.duplicate() })

@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 
-/**
- * Whether nginx is installed. The cost of passing a request on is the least that any proxy costs.
- */
+/** Whether nginx is installed. No proxy can cost less than nginx, which only passes requests on. */
 export function hasNginx(): boolean {
   return spawnSync('nginx', ['-v']).status === 0
 }
@@ -14,8 +12,8 @@ export function hasNginx(): boolean {
 const START_TRIES = 100
 
 /**
- * Starts an nginx of one process that passes everything on to the upstream, with connections kept
- * alive.
+ * Starts an nginx with a single process, which passes everything on to the upstream and keeps its
+ * connections alive.
  */
 export async function startNginx(folder: string, upstreamUrl: string): Promise<{ child: ChildProcess; url: string }> {
   const port = await freePort()

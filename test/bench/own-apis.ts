@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Writes so many OpenAPI documents, each with an API of one endpoint, like a company with many
+ * Writes `count` OpenAPI documents, each with an API of a single endpoint, like a company with many
  * services.
  *
  * @returns their folder, for `UPSTREAMS_DIR`

@@ -4,7 +4,9 @@ const WIDTH = 720
 const BAR = 18
 const LEFT = 200
 
-/** Cost of a call by scenario and subject, as an SVG: bars of CPU seconds per 1 000 calls. */
+/**
+ * Draws the cost of a call by scenario and subject as an SVG: bars of CPU seconds per 1 000 calls.
+ */
 export function plotCosts(results: { scenario: string; rounds: Rounds }[]): string {
   const bars = results.flatMap(({ scenario, rounds }) =>
     Object.entries(rounds).map(([subject, all]) => ({

@@ -15,7 +15,7 @@ const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
   ['with Lua', (it) => it.commandsPerCall, 1],
 ]
 
-/** Medians of one scenario, and the verdict on each. */
+/** The lines of a scenario: its medians, and the judgement of each bound. */
 export function scenarioLines({ name, about, sizes }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
   const header = ['', ...COLUMNS.map(([title]) => title)]
   const rows = Object.entries(rounds).map(([subject, measurements]) => [
@@ -34,8 +34,8 @@ export function scenarioLines({ name, about, sizes }: Scenario, rounds: Rounds, 
 }
 
 /**
- * What one process of each kind takes in each size: share of a core, memory, connections. For Redis
- * its commands a second stand in the place of memory, for Postgres what it commits and writes.
+ * What a process of each kind needs in each size: share of a core, memory, connections. In place of
+ * memory, Redis has its commands a second, and Postgres what it commits and writes.
  */
 function footprintRows(rounds: Rounds): string[][] {
   return Object.entries(rounds).flatMap(([size, measurements]) => {
@@ -65,7 +65,7 @@ function footprintRows(rounds: Rounds): string[][] {
   })
 }
 
-/** The cost of the gateway against the version before, if that was measured. */
+/** The cost of the gateway compared with the version before, if the run measured that version. */
 function beforeLine(rounds: Rounds): string[] {
   if (!rounds[BEFORE]) return []
   const ratio = (figure: Figure) => ratioOf({ figure, against: BEFORE }, rounds).toFixed(3)

@@ -77,7 +77,7 @@ interface Result {
   judgements: Judgement[]
 }
 
-/** Progress goes to another stream than the results. */
+/** Writes progress to stderr, because the results go to stdout. */
 const say = (line: string): void => console.error(line)
 
 function readOptions(): Options | undefined {
@@ -120,7 +120,7 @@ function readOptions(): Options | undefined {
   }
 }
 
-/** Runs everything and gives the exit code. */
+/** Runs everything and returns the exit code. */
 async function bench(options: Options): Promise<number> {
   if (process.platform !== 'linux') throw new Error('CPU is read from /proc: the benchmark needs Linux.')
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true })
@@ -179,11 +179,11 @@ async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], 
 }
 
 /**
- * V8 has compiled nearly all code of a call by then. Larger scenarios need half a minute for that,
+ * By then V8 has compiled nearly all code of a call. Larger scenarios need half a minute for that,
  * and servers live longer than a round.
  */
 const FIRST_WARM_UP_SECONDS = 30
-/** The same for a scenario that runs through other code. */
+/** Warm-up of a scenario that runs through other code. */
 const SCENARIO_WARM_UP_SECONDS = 6
 
 const warmedUp = new Set<Subject>()
@@ -222,7 +222,7 @@ async function runScenario(
   return rounds
 }
 
-/** The gateway in each size, for this scenario alone. */
+/** Measures the gateway in each size of this scenario. */
 async function runSizes(
   scenario: Scenario,
   upstreamUrl: string,
@@ -252,12 +252,12 @@ async function watchWaiting(isJson: boolean): Promise<Waiting> {
 
 const IDLE_SECONDS = 20
 
-/** As many as make 280 with the built-in APIs. */
+/** Number of own APIs. With the 28 built-in APIs they are 280. */
 const OWN_APIS = 252
 /** By then the processes have read everything that they read when they start. */
 const STARTED_SECONDS = 5
 
-/** Of a gateway with 280 APIs, on one worker. */
+/** Watches an idle gateway with 280 APIs and a single worker. */
 async function watchMany(upstreamUrl: string, isJson: boolean): Promise<Idle> {
   const gateway = await startOurs(upstreamUrl, { ownApis: OWN_APIS })
   try {

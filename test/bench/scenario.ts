@@ -1,34 +1,32 @@
 import type { UpstreamPlay } from './upstream-process.ts'
 
-/** The way to an answer, or to a refusal, that a scenario calls. */
+/** The kind of answer, or of refusal, that a scenario's calls get. */
 export type Target = 'call' | 'hit' | 'miss' | 'test-key' | 'spread' | 'spread-hit' | 'unknown-key' | 'tier' | 'limited'
 
-/** One situation in which all subjects are measured. */
+/** A situation in which all subjects are measured. */
 export interface Scenario {
   name: string
   about: string
   play: UpstreamPlay
   connections: number
-  /**
-   * Default: call. If it is another way, it is also measured against the gateway's own plain call.
-   */
+  /** Default: call. Any other kind is also compared with the gateway's own plain call. */
   target?: Target
-  /** The gateway in several sizes instead of the peers. */
+  /** Sizes of the gateway that are measured instead of the peers. */
   sizes?: { name: string; webNodes: number; workers: number }[]
   /** True if a quick run leaves it out. */
   isLong?: boolean
   bounds: Bound[]
 }
 
-/** What a ratio or figure of the gateway may be at most, or at least. */
+/** The most, or the least, that a ratio or figure of the gateway may be. */
 export interface Bound {
   what: string
   figure: Figure
   /** The subject of the figure. Default: gateway. */
   of?: string
   /**
-   * The figure is divided by the figure of this subject, or (`minus`) the figure of this subject is
-   * taken from it; undefined: it stays as it is.
+   * The figure is divided by the figure of this subject; with `minus` the figure of this subject is
+   * subtracted. Undefined: the figure itself counts.
    */
   against?: string
   minus?: boolean
@@ -39,7 +37,7 @@ export interface Bound {
 export type Figure = 'cpu' | 'callsPerSecond' | 'p50Ms' | 'p99Ms' | 'wirePerCall' | 'commandsPerCall'
 
 /**
- * Bounds are the goals and a tenth, because the machine may differ that much between two quiet
+ * Bounds are the goals plus a tenth, because the machine may differ that much between two quiet
  * runs.
  */
 const TENTH = 1.1
@@ -49,7 +47,10 @@ const atLeast = (goal: number) => ({ min: Math.round((goal / TENTH) * 1_000) / 1
 
 const KB = { bodyBytes: 1_024, delayMs: 0 }
 
-/** Bodies have 1 KB, and the upstream answers at once, if a scenario says nothing else. */
+/**
+ * All scenarios. If a scenario says nothing else, bodies have 1 KB and the upstream answers at
+ * once.
+ */
 export const SCENARIOS: Scenario[] = [
   {
     name: 'busy',

@@ -17,7 +17,7 @@ import { writeOwnApis } from './own-apis.ts'
 import type { Target } from './scenario.ts'
 import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type TargetRequest } from './target.ts'
 
-/** A measured system: real processes and a Redis of their own. */
+/** A system that is measured: real processes and a Redis of their own. */
 export interface Subject {
   name: string
   request: (target: Target) => Promise<TargetRequest>
@@ -26,18 +26,18 @@ export interface Subject {
    */
   processes: { web: number[]; worker: number[]; ops?: number[]; probe?: number[] }
   redis: Redis
-  /** Its Postgres, and how much was written there so far; undefined if it has no Postgres. */
+  /** Its Postgres, and how much Postgres has written so far; undefined if it has no Postgres. */
   postgres?: { port: number; read: () => Promise<PostgresWrites> }
   stop: () => Promise<void>
 }
 
-/** Since Postgres counts. */
+/** Totals since Postgres began to count. */
 export interface PostgresWrites {
   transactions: number
   rows: number
 }
 
-/** The gateway's deployment. */
+/** How many processes of the gateway run. */
 export interface GatewaySize {
   name: string
   webNodes: number
@@ -48,7 +48,8 @@ const UNLIMITED = { perMinute: 100_000_000, perMonth: 1_000_000_000, inFlight: 1
 const WIDE = 'concurrency=256,1000000/1'
 
 /**
- * The gateway as it is deployed. By default one API node and one worker serve all its upstreams.
+ * Starts the gateway as operators deploy it. By default it has an API node and a worker, which
+ * serves all upstreams.
  */
 export async function startOurs(
   upstreamUrl: string,
@@ -59,7 +60,7 @@ export async function startOurs(
   const gateway = await startGateway({
     webNodes: size?.webNodes ?? 1,
     workers: size?.workers ?? 1,
-    // Deployed as operators do, and as the peers run.
+    // The flags with which operators run the gateway. The peers run with them too.
     execArgv: NODE_FLAGS,
     environment: {
       ...(await upstreamEnvironment(upstreamUrl)),
@@ -78,8 +79,8 @@ export async function startOurs(
   return {
     name: size?.name ?? 'gateway',
     request: async (target) => {
-      // The plan over its limit has reached the limit when the scenario begins, because one call
-      // uses it up.
+      // A single call uses up the limit of the `limited` account, so the limit is used up when the
+      // scenario begins.
       if (target === 'limited') {
         await sql(gateway, 'update users set tier = $1 where id = $2', ['pro', limited.id])
         await send(gateway, '/v1/call/random-facts/random', { key: limited.live })
@@ -100,7 +101,7 @@ export async function startOurs(
       },
     },
     stop: async () => {
-      // If a process ends in order, it writes its profile.
+      // A process writes its profile only if it ends in order.
       if (profileFolder !== undefined) await endOrderly(processes)
       redis.disconnect()
       others?.leave()
@@ -132,14 +133,14 @@ async function startOthers(
   }
 }
 
-/** Name of the version before among the subjects. */
+/** The name, among the subjects, of the version before. */
 export const BEFORE = 'before'
 
 /**
  * Starts the gateway of another checkout, so that both versions are measured in the same rounds.
  * The other checkout starts its own processes by its own code. Only the requests come from this
  * version.
- * @throws if the folder has no checkout with installed packages
+ * @throws Error if the folder has no checkout with installed packages
  */
 export async function startBefore(checkout: string, upstreamUrl: string): Promise<Subject> {
   const file = pathToFileURL(resolve(checkout, 'test/bench/subject.ts')).href
@@ -179,24 +180,25 @@ async function endOrderly(processes: ChildProcess[]): Promise<void> {
   await Promise.all(ends)
 }
 
-/** A proxy without a queue. */
+/** Starts a proxy without a queue. */
 export async function startDirect(upstreamUrl: string): Promise<Subject> {
   return await startFixture('direct', upstreamUrl, ['direct-web.ts'])
 }
 
-/** The same put together from plugins. */
+/** Starts a proxy without a queue that is put together from plugins. */
 export async function startPlugins(upstreamUrl: string): Promise<Subject> {
   return await startFixture('plugins', upstreamUrl, ['plugin-web.ts'])
 }
 
-/** A queue-backed proxy as people usually write it. */
+/** Starts a queue-backed proxy as people usually write it. */
 export async function startNaive(upstreamUrl: string): Promise<Subject> {
   const files = ['naive-web.ts', 'naive-worker.ts']
   return await startFixture('naive', upstreamUrl, files)
 }
 
 /**
- * The least that a proxy can cost: nginx without key, limit or queue. It serves only plain calls.
+ * Starts the cheapest proxy that there is: nginx without key, limit or queue. It serves only plain
+ * calls.
  */
 export async function startFloor(upstreamUrl: string): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))
@@ -217,7 +219,7 @@ export async function startFloor(upstreamUrl: string): Promise<Subject> {
   }
 }
 
-/** Name of the floor among the subjects. */
+/** The name, among the subjects, of the cheapest proxy. */
 export const FLOOR = 'nginx'
 
 async function startFixture(name: string, upstreamUrl: string, files: string[]): Promise<Subject> {

@@ -6,7 +6,8 @@ import type { Target } from './scenario.ts'
 /** The requests of a load generator, and which answers are right. */
 export interface TargetRequest {
   /**
-   * Used in turn. `{n}` counts up; `{lat}` and `{lon}` are a grid cell of its own for each request.
+   * Used in turn. `{n}` counts up. `{lat}` and `{lon}` are the grid cell of a request; no two
+   * requests have the same cell.
    */
   urls: string[]
   headers: Record<string, string>
@@ -56,7 +57,7 @@ export async function gatewayRequest(target: Target, bases: string[], keys: Keys
   }
 }
 
-/** The peers' requests, because they know only one path and three keys. */
+/** The requests for a peer. The peers know only a single path and three keys. */
 export function peerRequest(
   target: Target,
   base: string,
@@ -71,20 +72,20 @@ export function peerRequest(
   return target === 'limited' ? request(keys.limited, 429) : request(keys.live, 200)
 }
 
-/** The slugs that `spread` calls: those that a new account reaches. */
+/** The slugs that `spread` calls: all APIs that a new account may call. */
 export async function spreadSlugs(): Promise<string[]> {
   return [...(await loadUpstreams())]
     .filter(([slug, it]) => slug !== 'news' && firstSingleEndpoint(it))
     .map(([slug]) => slug)
 }
 
-/** One endpoint of every upstream, with a parameter that keeps its answer out of the cache. */
+/** An endpoint of every upstream, with a parameter that keeps its answer out of the cache. */
 async function spreadPaths(): Promise<string[]> {
   const examples = await examplePaths()
   return examples.map(({ path }) => `${path}${path.includes('?') ? '&' : '?'}bench={n}`)
 }
 
-/** One endpoint of every upstream whose answers are stored. */
+/** An endpoint of every upstream whose answers are stored. */
 export async function storedPaths(): Promise<string[]> {
   const examples = await examplePaths()
   return examples.flatMap(({ path, endpoint }) => (endpoint.cache ? [path] : []))
@@ -103,8 +104,8 @@ async function examplePaths(): Promise<{ path: string; endpoint: Endpoint }[]> {
 }
 
 /**
- * The first endpoint of an upstream that makes one request, so that its recorded answer is a single
- * body.
+ * The first endpoint of an upstream that makes a single request, so that its recorded answer is a
+ * single body.
  */
 export function firstSingleEndpoint(upstream: Upstream): { path: string; endpoint: Endpoint } | undefined {
   for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
@@ -125,7 +126,7 @@ function cellOf(n: number): { lat: string; lon: string } {
   return { lat: ((n % 17_000) / 100 - 85).toFixed(2), lon: (Math.floor(n / 17_000) / 100 - 170).toFixed(2) }
 }
 
-/** The same for wrk, in its own language. */
+/** Writes a script for wrk, in Lua, that fills the URLs in the same way. */
 export function wrkScript(urls: string[], headers: Record<string, string>, firstNumber: number): string {
   const paths = urls.map((url) => `'${new URL(url.replaceAll(/[{}]/g, '_')).pathname}${queryOf(url)}'`)
   const named = Object.entries(headers).map(([name, value]) => `wrk.headers['${name}'] = '${value}'`)

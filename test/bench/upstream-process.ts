@@ -4,16 +4,16 @@ import type { AddressInfo } from 'node:net'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { firstSingleEndpoint } from './target.ts'
 
-/** The answers of the upstream from now on. */
+/** How the upstream answers from now on. */
 export interface UpstreamPlay {
   bodyBytes: number
   delayMs: number
 }
 
 /**
- * A process that plays the upstreams. Below `/u/<slug>` each answers with its recorded example; any
- * other path is answered with a body as long as wished, after the wished delay, which is a fact and
- * the weather at once.
+ * A process that plays the upstreams. Below `/u/<slug>` it answers with the recorded example of the
+ * upstream. On any other path it waits as long as `UpstreamPlay` says and then answers with a body
+ * of the size that `UpstreamPlay` says, which is an answer of both `random-facts` and `weather`.
  */
 let body: Buffer = Buffer.alloc(0)
 let delayMs = 0

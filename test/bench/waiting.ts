@@ -11,7 +11,7 @@ import { UNLIMITED } from '../support/stage.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { cpuSeconds } from './measure.ts'
 
-/** What calls cost that wait for their upstream. */
+/** What calls cost while they wait for their upstream. */
 export interface Waiting {
   calls: number
   workerCpuPercent: number
@@ -19,8 +19,8 @@ export interface Waiting {
   commandsPerSecond: number
   /**
    * The memory of API node and worker after they have collected their garbage, and of Redis.
-   * Resident memory says less, because it includes garbage of whatever came before: 40 to 70 KB a
-   * call from run to run.
+   * Resident memory says less, because it includes older garbage: from run to run it was 40 to 70
+   * KB a call.
    */
   kilobytesPerCall: number
 }
@@ -29,19 +29,19 @@ const CALLS = 1_900
 const SECONDS = 10
 
 /**
- * Shorter than the calls may take. If a call's slot comes after its deadline, the gateway refuses
- * the call.
+ * It is shorter than the time of a call, because the gateway refuses a call whose slot comes after
+ * its deadline.
  */
 const WINDOW_SECONDS = 50
 
 const PATH = '/v1/call/random-facts/random'
 const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
 
-/** Uses up an upstream's cap, lets calls wait for the next window, and watches them. */
+/** Uses up an upstream's cap, lets calls wait for the next window, and measures them. */
 export async function measureWaiting(): Promise<Waiting> {
   const upstream = await startUpstreamServer()
   const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
-  // A complete answer. If members were missing, a probe would take a slot of the cap to look.
+  // The answer is complete. If it lacked members, a probe would take a slot of the cap.
   upstream.play('random-facts', () => fact)
   const gateway = await startGateway({
     execArgv: NODE_FLAGS,

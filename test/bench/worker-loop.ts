@@ -11,13 +11,13 @@ import { QueueWorker } from '../../workers/queue/queue-worker.ts'
 /**
  * Compares our loop of a worker with BullMQ's own in interleaved rounds on one Redis, by what a job
  * costs: `node test/bench/worker-loop.ts [--rounds 7] [--jobs 1000]`. Jobs do nothing, so that only
- * the loop differs. The counts of commands do not depend on the machine's speed, the times do.
+ * the loop differs. Counts of commands do not depend on the machine's speed; times do.
  */
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '7' }, jobs: { type: 'string', default: '1000' } },
 })
 
-/** As in `workers/worker.ts`: more than the jobs that can be under way. */
+/** As in `workers/worker.ts`: more than the number of jobs that can be under way. */
 const CONCURRENCY = 1_024
 const LOOPS = { ours: QueueWorker, BullMQ: Worker } as const
 type Loop = keyof typeof LOOPS
@@ -36,8 +36,8 @@ async function openLoop(loop: Loop) {
     await redis.ping()
     return null
   }
-  // Three named parameters, as in `workers/worker.ts`: by their number BullMQ tells whether a
-  // signal is wanted.
+  // The function has three named parameters, as in `workers/worker.ts`, because BullMQ passes a
+  // signal only to a function with three.
   const worker = new LOOPS[loop](loop, (job: Job, _token?: string, _signal?: AbortSignal) => run(job), {
     ...{ connection: redis, concurrency: CONCURRENCY, autorun: false },
     ...{ lockDuration: 4_000, stalledInterval: 1_000, drainDelay: 5, removeOnComplete: { count: 0 } },
@@ -46,7 +46,10 @@ async function openLoop(loop: Loop) {
   await worker.waitUntilReady()
   void worker.run()
   let added = 0
-  /** @returns how long it took until the job ran, milliseconds, when the job has ended */
+  /**
+   * Adds a job and waits until it has ended.
+   * @returns how long it took until the job ran, milliseconds
+   */
   const addAndAwait = async (): Promise<number> => {
     added += 1
     const id = `${loop}-${added}`
@@ -76,7 +79,7 @@ async function usage(): Promise<{ cpuUs: number; redisUs: number; commands: numb
 interface Cost {
   commands: number
   cpuUs: number
-  /** From `add` to the run of the job, the median, milliseconds. */
+  /** Median time from `add` to the run of the job, milliseconds. */
   latencyMs: number
 }
 

@@ -6,7 +6,7 @@ import type { CallRecord } from './load.ts'
 import { NARROW } from './nonce.ts'
 import type { Rig } from './rig.ts'
 
-/** What a scenario may cost beyond the law. Everything else must be zero. */
+/** The exceptions from the law that a scenario may have. Every other exception must be zero. */
 export interface Allowances {
   /**
    * Calls that may reach the upstream more than once: calls that were running when a process died,
@@ -17,9 +17,9 @@ export interface Allowances {
   failedMax?: number
   /** Callers leave by themselves in this scenario. */
   callersLeave?: boolean
-  /** Redis lost its content, or could not write. */
+  /** Redis loses its content, or cannot write. */
   losesCounts?: boolean
-  /** Processes were killed that held callers' connections. */
+  /** The scenario kills processes that hold callers' connections. */
   breaksConnections?: boolean
 }
 
@@ -27,8 +27,8 @@ export interface Allowances {
 const USAGE_MS_MAX = 15_000
 
 /**
- * The law of conservation: every request sent has one outcome, every 200 carries its own number and
- * was sent to the upstream, usage equals what callers got, and no window exceeded a cap.
+ * The law of conservation: every call has exactly one outcome, every 200 carries the number of its
+ * call and was sent to the upstream, usage equals what callers got, and no window exceeded a cap.
  */
 export async function checkConservation(rig: Rig, records: CallRecord[], allow: Allowances): Promise<Claim[]> {
   const arrivals = await rig.upstream.arrivals()

@@ -11,14 +11,15 @@ export interface CallRecord {
   tookMs: number
   /** `200`, `503 OVERLOADED`, or the connection's error code. */
   outcome: string
-  /** A 200 carries its own number. */
+  /** True if a 200 carries the number of its call. */
   isEchoed: boolean
   retryAfterSeconds: number | undefined
 }
 
 export interface LoadOptions {
   /**
-   * API nodes. If the /readyz of a node is not 200, it gets no calls, as behind a load balancer.
+   * Addresses of the API nodes. A node whose /readyz does not answer 200 gets no calls, as behind a
+   * load balancer.
    */
   urls: () => string[]
   /** Keys, used in turn. */
@@ -39,8 +40,8 @@ const TICK_MS = 5
 const READY_POLL_MS = 100
 
 /**
- * Open-loop load: so many calls a second, even if they fail. Numbers are unique over the life of
- * the process.
+ * Open-loop load: it sends a fixed number of calls a second, even if calls fail. Their numbers are
+ * unique over the life of the process.
  */
 export class Load {
   readonly #agent = new Agent({ connections: 4_000, pipelining: 1 })
@@ -84,7 +85,8 @@ export class Load {
     const record = { nonce, flow, sentAt: performance.timeOrigin + performance.now() }
     const startedAt = performance.now()
     const { patienceMs = PATIENCE_MS, impatient } = options
-    // Numbers are spread over nodes and keys by their last digits, impatience by others.
+    // The last digits of the number choose node and key; other digits choose whether the caller is
+    // impatient.
     const isImpatient = impatient !== undefined && Math.floor(nonce / 8) % 100 < impatient.share * 100
     const signal = AbortSignal.timeout(isImpatient ? impatient.patienceMs : patienceMs)
     try {

@@ -17,7 +17,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     seconds: 10,
     perSecond: { weather: 200 },
     impatient: { share: 0.5, patienceMs: 6_000 },
-    // A queue that is never longer than callers wait, if one subtracts the callers that leave.
+    // Without the callers that leave, the queue is never longer than the time that a caller waits.
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=64,60/1' },
     faults: async () => undefined,
     allow: { callersLeave: true },
@@ -26,7 +26,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
       return [
         atLeast('callers that left', countOf('left'), 400),
         atLeast('callers that were answered', countOf('200'), 600),
-        // If the slot of a call would come too late, the call is refused when it comes. All other
+        // If the slot of a call would come too late, the call is refused on arrival. All other
         // calls whose callers stay are answered.
         exactly('accepted callers that stayed and got no answer', countOf('503 DEADLINE_EXCEEDED'), 0),
       ]
@@ -116,7 +116,10 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
   },
 ]
 
-/** Rows of the log of calls, as soon as there are as many as calls, or ten seconds later. */
+/**
+ * Waits until the log has a row for each call, ten seconds at most, and returns the number of its
+ * rows.
+ */
 async function loggedCalls({ services }: Rig, calls: number): Promise<number> {
   const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
   const count = async () => Number((await db.selectFrom('call_log').select(({ fn }) => fn.countAll().as('rows')).executeTakeFirstOrThrow()).rows) // biome-ignore format: one line

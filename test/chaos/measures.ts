@@ -1,11 +1,11 @@
 import { atMost, type Claim } from '../soak/scenario.ts'
 import type { CallRecord } from './load.ts'
 
-/** Calls to the wide upstream, and to the narrow one. */
+/** Calls to the upstream with the wide cap, and to the upstream with the narrow cap. */
 export const weatherOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow === 'weather')
 export const othersOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow !== 'weather')
 
-/** Longest time without an answer of 200 between two sent calls that got a 200, seconds. */
+/** Claims that no time between two answers of 200 is longer than `maxSeconds`. */
 export function recovery(records: CallRecord[], maxSeconds: number): Claim {
   const good = records.filter(({ outcome }) => outcome === '200').map(({ sentAt, tookMs }) => sentAt + tookMs)
   const last = Math.max(...records.map(({ sentAt }) => sentAt))
@@ -19,7 +19,7 @@ export function shareAnswered(records: CallRecord[]): number {
   return records.filter(({ outcome }) => outcome === '200').length / records.length
 }
 
-/** Calls answered 200 of those that were sent in the last second. */
+/** How many calls of the last second were answered 200. */
 export function lastAnswered(records: CallRecord[]): number {
   const last = Math.max(...records.map(({ sentAt }) => sentAt))
   return records.filter(({ outcome, sentAt }) => outcome === '200' && sentAt > last - 1_000).length

@@ -1,4 +1,4 @@
-/** The two flows of load: a wide upstream, and an upstream with a narrow cap. */
+/** The two flows of load: to an upstream with a wide cap, and to an upstream with a narrow cap. */
 export type Flow = 'weather' | 'air-quality'
 
 /** The narrow cap: requests in any window, and at once. */
@@ -7,8 +7,8 @@ export const NARROW = { max: 30, windowMs: 10_000, concurrency: 4 }
 const COLUMNS = 30_000
 
 /**
- * The path of a call whose parameters are a number: a grid cell of its own, so that no two calls
- * share a stored answer. The upstream echoes the number in the data.
+ * The path of a call. Its parameters encode its number as a grid cell, so that no two calls share a
+ * stored answer. The upstream echoes the number in the data.
  */
 export function pathOf(flow: Flow, nonce: number): string {
   const latitude = (-89 + Math.floor(nonce / COLUMNS) / 100).toFixed(2)
@@ -26,8 +26,8 @@ export function nonceOf(query: URLSearchParams): number | undefined {
 }
 
 /**
- * The upstream's answer with the number in it. It has all members of a real answer. If an answer
- * lacked members, the gateway would probe the source.
+ * The upstream's answer with the number in it. It has all members of a real answer, because the
+ * gateway would probe the source if an answer lacked members.
  */
 export function bodyWith(flow: Flow, nonce: number): unknown {
   const place = { latitude: 1, longitude: 1, elevation: 1, timezone: 'GMT', utc_offset_seconds: 0 }

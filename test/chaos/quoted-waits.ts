@@ -19,8 +19,8 @@ const ANSWER_MS = 15
 const AGAIN_MS_MAX = 5_000
 
 /**
- * One account with six loops beside seven accounts that come and go, on a cap of ten a minute.
- * Every accepted call meets its deadline.
+ * An account with six loops beside seven accounts that come and go, at a cap of ten a minute. Every
+ * accepted call must meet its deadline.
  */
 export const quotedWaits: ChaosScenario = {
   name: 'quoted-waits',
@@ -58,7 +58,7 @@ export const quotedWaits: ChaosScenario = {
       records.filter(({ outcome }) => outcome === '502 UPSTREAM_TIMEOUT').length,
       0,
     ),
-    // Ten a minute, less what the warm-up took of the first window.
+    // Ten a minute, less the calls of the warm-up in the first window.
     atLeast('calls answered', records.filter(({ outcome }) => outcome === '200').length, 30),
   ],
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Does something so many times, at most this often. */
+/** Runs `fault` a number of times, and begins a run at most every `everyMs`. */
 export async function repeat(times: number, everyMs: number, fault: () => Promise<void>): Promise<void> {
   for (let count = 0; count < times; count += 1) {
     const startedAt = performance.now()

@@ -24,7 +24,7 @@ export interface Rig {
   /** A connection to Redis past the proxy. */
   store: Redis
   upstream: ChaosUpstream
-  /** Set if the scenario has such an upstream. */
+  /** Set if the scenario has a small disk. */
   disk: SmallDisk | undefined
   accounts: Account[]
   /** Calls made before the load. */
@@ -46,7 +46,7 @@ export interface RigOptions {
   environment?: Record<string, string>
   /** The stores' files lie on a disk of this size, MB. */
   diskMb?: number | undefined
-  /** Folder of the checkout whose version the first processes are of. Default: this checkout. */
+  /** Folder of the checkout from which the first processes are started. Default: this checkout. */
   before?: string | undefined
 }
 
@@ -62,7 +62,7 @@ export async function startRig({
   before,
 }: RigOptions): Promise<Rig> {
   const folder = diskMb === undefined ? undefined : await mkdtemp(join(tmpdir(), 'agw-disk-'))
-  // If this user is root, Postgres runs as another user.
+  // If this user is root, Postgres runs as another user, who must reach the folder.
   if (folder) await chmod(folder, 0o755)
   const disk = folder === undefined ? undefined : await mountSmallDisk(folder, diskMb ?? 0)
   const services = await startOwnServices({ parent: folder })
@@ -122,8 +122,8 @@ export async function startRig({
 }
 
 /**
- * Every node has seen every key, as nodes that have served for a while. If a store fails, the
- * effects begin from that state.
+ * Calls every node with every key, so that the nodes know all keys, like nodes that have served for
+ * a while.
  */
 async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
   let nonce = 0
@@ -137,7 +137,8 @@ async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
 }
 
 /**
- * Replaces a worker, any of them if `index` names none: without warning or, by SIGTERM, in order.
+ * Replaces the worker `index`, or a random worker. SIGKILL ends it without warning, SIGTERM in
+ * order.
  */
 export async function replaceWorker(
   { gateway, random }: Rig,
@@ -155,7 +156,8 @@ export async function replaceWorker(
 }
 
 /**
- * Ends an API node and starts another. If the node is killed, its callers' connections end with it.
+ * Ends an API node and starts another. If the signal kills the node, its callers' connections end
+ * with it.
  */
 export async function replaceNode({ gateway }: Rig, signal: NodeJS.Signals): Promise<void> {
   const node = gateway.web.shift()
@@ -173,7 +175,7 @@ export async function replaceNode({ gateway }: Rig, signal: NodeJS.Signals): Pro
   else await gateway.startWeb()
 }
 
-/** Stops a process for a time, as if its machine was suspended. */
+/** Stops a process for some time, as if its machine was suspended. */
 export async function freeze(pid: number, ms: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   try {
@@ -195,7 +197,7 @@ function through(url: string, { port }: TcpProxy): string {
   return changed.href
 }
 
-/** Mulberry32: small, and the same everywhere for the same seed. */
+/** Mulberry32, a small generator whose numbers depend only on the seed. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -3,7 +3,7 @@ import type { Allowances } from './conservation.ts'
 import type { CallRecord, LoadOptions } from './load.ts'
 import type { Rig } from './rig.ts'
 
-/** One fault, or one course of faults, under steady load. */
+/** A fault, or a series of faults, under steady load. */
 export interface ChaosScenario {
   name: string
   about: string
@@ -14,18 +14,18 @@ export interface ChaosScenario {
   webNodes?: number
   workers?: number
   environment?: Record<string, string>
-  /** The stores' files lie on a disk of this size, MB, that can be filled. */
+  /** If set, the stores' files lie on a disk of this size, MB, which the scenario can fill. */
   diskMb?: number
-  /** The first processes are of the version before, whose checkout `--before` names. */
+  /** True if the first processes are of the version before, whose checkout `--before` names. */
   isUpgrade?: boolean
-  /** Load of another shape than so many calls a second. */
+  /** Makes the load. Default: a fixed number of calls a second. */
   offer?: (rig: Rig) => Promise<CallRecord[]>
-  /** Some callers have less patience than the others. */
+  /** The share of callers with less patience than the others. */
   impatient?: LoadOptions['impatient']
   /** Runs beside the load, which goes on until its time is over. */
   faults: (rig: Rig) => Promise<void>
   allow: Allowances
-  /** What this scenario shows beyond the law. */
+  /** What this scenario claims beside the law of conservation. */
   claims?: (records: CallRecord[], rig: Rig) => Claim[] | Promise<Claim[]>
 }
 

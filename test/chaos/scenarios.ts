@@ -16,20 +16,20 @@ export const SCENARIOS: ChaosScenario[] = [
     seconds: 14,
     perSecond: USUAL,
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // The calls that were running in a killed worker: its share of the concurrency. If one worker
-    // is missing, the other may be short of CPU.
+    // A killed worker was running at most its share of the concurrency. While a worker is missing,
+    // the other worker may be short of CPU.
     allow: { sentTwiceMax: 20, failedMax: 60 },
   },
   {
     name: 'kill-workers-busy',
     about: 'kill -9 of a worker every 3 seconds while calls travel in batches',
-    // A node gets three or more calls together, so they share jobs.
+    // With a single node, three or more calls arrive together and share jobs.
     webNodes: 1,
     seconds: 14,
     perSecond: { weather: 600 },
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // All requests that the cap allows at once may have been at the killed worker. Meanwhile one
-    // worker is left, and may be short of CPU.
+    // The killed worker may have had all requests that the cap allows at once. The worker that is
+    // left may be short of CPU.
     allow: { sentTwiceMax: 3 * 64, failedMax: 4_200 },
   },
   {
@@ -121,8 +121,8 @@ export const SCENARIOS: ChaosScenario[] = [
     allow: { sentTwiceMax: 0 },
     claims: (records) => [
       atMost('longest answer, seconds', Math.max(...records.map(({ tookMs }) => tookMs)) / 1_000, 12),
-      // If Redis is full, no call can be queued. That affects those five seconds and the calls
-      // right after.
+      // While Redis is full, no call can be queued. That affects the calls of these five seconds
+      // and the calls right after.
       recovery(records, 7),
     ],
   },

@@ -17,7 +17,7 @@ const CHUNK = Buffer.alloc(1024 * 1024, 1)
 /**
  * Mounts a tmpfs of this size.
  *
- * @throws Error if this user may not mount, because the scenario cannot run then
+ * @throws Error if this user may not mount; the scenario then cannot run
  */
 export async function mountSmallDisk(folder: string, sizeMb: number): Promise<SmallDisk> {
   await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMb}m,mode=0777`, 'agw-chaos', folder])

@@ -6,9 +6,9 @@ import type { ChaosScenario } from './scenario.ts'
 
 /** The figures that grow if something leaks. */
 interface Footprint {
-  /** Of API nodes and workers together, MB. */
+  /** Resident memory of API nodes and workers together, MB. */
   memoryMb: number
-  /** Keys in Redis without stored answers, which are bounded and have a lifetime. */
+  /** Keys in Redis, except stored answers, which are bounded and have a lifetime. */
   keys: number
   connections: number
 }

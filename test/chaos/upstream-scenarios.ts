@@ -19,7 +19,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
     },
     allow: { callersLeave: true, sentTwiceMax: 10 },
     claims: (records) => [
-      // It hangs for 120 calls. Five seconds pass until a probe finds that out.
+      // The upstream hangs for 120 calls. Five seconds pass until a probe notices.
       atMost(
         'callers that left without an answer',
         weatherOf(records).filter(({ outcome }) => outcome === 'left').length,
@@ -31,7 +31,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-errors',
     about: 'an upstream that answers 500 for 8 seconds',
-    // As above.
+    // Long enough for the first half-open attempt, as above.
     seconds: 42,
     perSecond: USUAL,
     faults: async ({ upstream }) => {
@@ -126,8 +126,8 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
     name: 'leaving',
     about: 'callers that leave after one second while the upstream is slow',
     seconds: 14,
-    // More than the upstream can take while it is slow, and less than a busy machine can: five
-    // times nine a second.
+    // Five times the nine calls a second that the slow upstream can take, and less than a busy
+    // machine can send.
     perSecond: { weather: 45 },
     patienceMs: 1_000,
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=8,1000000/60' },

@@ -50,7 +50,8 @@ export async function startChaosUpstream(): Promise<ChaosUpstream> {
 }
 
 /**
- * Longest time that the upstream holds a hanging request, milliseconds. It is beyond every attempt.
+ * Longest time that the upstream holds a hanging request, milliseconds. It is longer than every
+ * attempt.
  */
 const HANG_MS = 60_000
 

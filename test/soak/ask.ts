@@ -1,12 +1,13 @@
 import { Agent, request } from 'undici'
 
-/** A connection for each running call, as from as many callers. */
+/** A connection for each running call, as if each came from another caller. */
 const dispatcher = new Agent({ connections: 12_000, pipelining: 1 })
 
 /**
  * Sends one call.
  *
- * @returns what came of it: `200`, `503 OVERLOADED`, or what went wrong on the way
+ * @returns its outcome: status and code such as `200` or `503 OVERLOADED`, or the error of the
+ *   connection
  */
 export async function ask(url: string, headers: Record<string, string>): Promise<string> {
   try {

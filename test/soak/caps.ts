@@ -10,7 +10,7 @@ const WINDOWS = 4
 const WORKERS = 8
 const CALLS = 1_000
 
-/** How often a worker is killed, and how often progress is printed. Milliseconds. */
+/** Time between two kills of a worker, and between two lines of progress, milliseconds. */
 const KILL_EVERY_MS = 5_000
 const SAY_EVERY_MS = 30_000
 
@@ -48,7 +48,7 @@ async function run(print: (line: string) => void): Promise<Claim[]> {
     await Promise.all(starting)
     const arrivals = await upstream.arrivals()
     const elapsedMs = (arrivals.at(-1)?.at ?? 0) - (arrivals[0]?.at ?? 0)
-    // The windows that began by the time of the last arrival, each its full number.
+    // All requests of all windows that began before the last arrival.
     const slots = MAX * (Math.floor(elapsedMs / WINDOW_MS) + 1)
     return [
       atMost(

@@ -7,14 +7,14 @@ import { SteadyLoad, type SteadyResult } from './steady-load.ts'
 const SECONDS = 60
 
 /**
- * A request to the upstream takes this long and so many run at once. So the peak is the peak of the
- * upstream, not of the machine.
+ * How long a request to the upstream takes, and how many run at once. They limit the calls a
+ * second, and not the speed of the machine.
  */
 const SERVICE_MS = 200
 const CONCURRENCY = 8
 const PEAK_PER_SECOND = (CONCURRENCY * 1_000) / SERVICE_MS
 
-/** The gateway accepts a wait of five seconds. The rest is the machine's. */
+/** The gateway accepts a wait of five seconds. The rest is for a busy machine. */
 const SERVED_MS_MAX = 7_000
 
 async function run(print: (line: string) => void): Promise<Claim[]> {

@@ -50,8 +50,8 @@ async function run(print: (line: string) => void): Promise<Claim[]> {
 }
 
 /**
- * Calls all at once, over all nodes.
- * @returns how many were answered how
+ * Sends calls at once, over all nodes.
+ * @returns the number of calls by outcome
  */
 async function burst({ urls }: Gateway, key: string, count: number): Promise<Record<string, number>> {
   const outcomes: Record<string, number> = {}

@@ -15,7 +15,7 @@ ${SCENARIOS.map(({ name, minutes, about }) => `  ${name.padEnd(12)} ${String(min
 
 Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be carried out.`
 
-/** Progress goes to another stream than the results. */
+/** Writes progress to stderr, because the results go to stdout. */
 const print = (line: string): void => console.error(`  ${line}`)
 
 async function soak(scenarios: SoakScenario[]): Promise<number> {

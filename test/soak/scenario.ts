@@ -1,17 +1,17 @@
 /**
- * One long run that shows what the service claims, measured from outside: by callers and at the
- * upstream.
+ * A long run that measures what the service claims from outside: as callers see it, and as the
+ * upstream sees it.
  */
 export interface SoakScenario {
   name: string
   about: string
   /** How long it takes, minutes. */
   minutes: number
-  /** @returns its result */
+  /** @returns its claims with what was measured */
   run: (print: (line: string) => void) => Promise<Claim[]>
 }
 
-/** Something claimed, and the figure that was measured. */
+/** A claim, and the figure that was measured. */
 export interface Claim {
   what: string
   value: number
@@ -39,5 +39,5 @@ export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
 
 export const FACT = '/v1/call/random-facts/random'
 
-/** What the upstream of `FACT` answers. */
+/** The upstream's answer to `FACT`. */
 export const FACT_BODY = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }

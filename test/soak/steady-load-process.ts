@@ -11,7 +11,7 @@ export interface SteadyRequest {
   seconds: number
 }
 
-/** Answers of one kind, times in milliseconds. */
+/** The calls with the same outcome. Times in milliseconds. */
 export interface OutcomeTimes {
   count: number
   p50: number
@@ -19,7 +19,7 @@ export interface OutcomeTimes {
   max: number
 }
 
-/** How often calls that are due are sent, milliseconds. */
+/** Time between two ticks, milliseconds. Each tick sends the calls that are due. */
 const TICK_MS = 5
 
 process.on('message', async (asked: SteadyRequest) => process.send?.(await offer(asked)))

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { OutcomeTimes, SteadyRequest } from './steady-load-process.ts'
 
-/** What came of calls that were sent at a steady rate. */
+/** The outcome of calls that were sent at a steady rate. */
 export interface SteadyResult {
   sent: number
   /** From the first call to the last answer. */
@@ -11,7 +11,10 @@ export interface SteadyResult {
   outcomes: Record<string, OutcomeTimes>
 }
 
-/** A client in a process of its own that sends so many calls a second, even if they fail. */
+/**
+ * A client in a process of its own, which sends a fixed number of calls a second, even if calls
+ * fail.
+ */
 export class SteadyLoad {
   readonly #child: ChildProcess
 

@@ -17,9 +17,9 @@ export interface TimedArrival {
 }
 
 /**
- * A loopback upstream with an event loop of its own. It writes down when each request arrives. If
- * it ran in the loop of a test that sends hundreds of calls, it would read arrivals late and they
- * would seem closer together than they were.
+ * A loopback upstream with an event loop of its own. It writes down when each request arrives. In
+ * the event loop of a test that sends hundreds of calls it would read arrivals late, and they would
+ * seem closer together than they were.
  */
 export interface ArrivalClock {
   url: string
@@ -43,8 +43,8 @@ export async function startArrivalClock(play: ClockPlay): Promise<ArrivalClock> 
 }
 
 /**
- * Most arrivals in any window of this length. If a request arrives exactly at the end of a window,
- * it belongs to the next window.
+ * Most arrivals in any window of this length. A request that arrives exactly at the end of a window
+ * belongs to the next window.
  */
 export function mostInWindow(arrivals: TimedArrival[], windowMs: number): number {
   let most = 0

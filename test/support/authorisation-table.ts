@@ -6,7 +6,10 @@
  */
 export interface Row {
   route: string
-  /** What fills `:id`, `:memberId` and `:apiSlug`, by name; the fixture knows the values. */
+  /**
+   * Names of the objects that fill `:id`, `:memberId` and `:apiSlug`. The fixture knows their
+   * values.
+   */
   path?: Record<string, string>
   body?: unknown
   expected: string
@@ -109,8 +112,8 @@ export const TABLE: Row[] = [
   { route: 'PUT /v1/teams/:id', path: { id: 'random' }, body: { name: 'New' }, expected: everyone(404) },
   { route: 'PUT /v1/teams/:id', path: { id: 'malformed' }, body: { name: 'New' }, expected: everyone(404) },
 
-  // The row names a member who is none. The tests of teams cover what the owner hands over and
-  // deletes.
+  // The row names a user who is no member. The tests of teams cover how the owner hands a team over
+  // and deletes it.
   ...['team', 'otherTeam', 'random', 'malformed'].flatMap((id): Row[] => [
     {
       route: 'POST /v1/teams/:id/transfer',
@@ -206,7 +209,7 @@ export const PUBLIC = new Set([
   'POST /verify',
   'POST /v1/auth/reset',
   ...['/forgot', '/reset'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
-  // Sign-in at the OIDC provider: a sealed cookie, or a sealed claim, says whose.
+  // Sign-in at the OIDC provider. A sealed cookie or a sealed claim says whose sign-in it is.
   ...['GET /login/oidc', 'GET /login/callback', 'POST /login/claim'],
   'GET /favicon.ico',
   'GET /robots.txt',
@@ -225,8 +228,8 @@ export const PUBLIC = new Set([
   'POST /v1/auth/login',
   'GET /v1/catalog',
   'GET /v1/catalog/:slug',
-  // Pages and documentation. Everything on them is public; the rest comes by the routes of the
-  // table.
+  // Pages and documentation. Everything on them is public; their scripts fetch all other data from
+  // the routes of the table.
   ...['/', '/apis', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings', '/calls', '/calls/:id'].map(
     (path) => `GET /account${path}`,

@@ -4,7 +4,7 @@ import { type Browser, chromium } from 'playwright-core'
 
 /**
  * Debian's packages of Chromium, whose programs have the names of the packages. The first package
- * cannot open a window and costs half.
+ * cannot open a window and needs half of the processor time.
  */
 const PACKAGES = ['chromium-headless-shell', 'chromium']
 
@@ -12,18 +12,18 @@ const PACKAGES = ['chromium-headless-shell', 'chromium']
 const START_MS_MAX = 120_000
 
 /**
- * Starts the system's Chromium without a window. If it is missing, and the process may install it
- * without a question (root on a Debian), it is installed.
+ * Starts the system's Chromium without a window. If Chromium is missing and this process may
+ * install it without a question (root on Debian), it installs Chromium.
  *
  * @returns undefined if there is no browser; the test then skips and says so
  */
 export async function launchBrowser(): Promise<Browser | undefined> {
   const executablePath = findBrowser() ?? installBrowser()
   if (executablePath === undefined) return undefined
-  // The processor draws, in one process fewer. If a graphics process drew, the pages of the portal
-  // would cost five times as much.
+  // The process of the page draws. With a graphics process, the pages of the portal would cost five
+  // times as much.
   const drawing = ['--disable-gpu', '--in-process-gpu']
-  // Chromium has no sandbox if root starts it.
+  // Chromium refuses to start as root with a sandbox.
   const args = process.getuid?.() === 0 ? [...drawing, '--no-sandbox'] : drawing
   return await chromium.launch({ executablePath, args, timeout: START_MS_MAX })
 }

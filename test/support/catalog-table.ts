@@ -1,7 +1,7 @@
 import type { Api } from '../../src/catalog/catalog.ts'
 import { capWords } from '../../src/catalog/limit-words.ts'
 
-/** The catalog as a table of Markdown. */
+/** Writes the catalog as a table in Markdown. */
 export function catalogTable(apis: Api[]): string {
   const rows = apis.map(({ slug, upstream, endpoints }) => {
     const paths = [...endpoints.keys()].map((path) => `\`${path}\``).join(' ')

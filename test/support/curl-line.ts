@@ -1,17 +1,20 @@
-/** A request that a line for curl makes. */
+/** The request of a curl command. */
 export interface CurlLine {
   method: string
   url: string
   headers: Record<string, string>
   body: string | undefined
-  /** The line as it is written. */
+  /** The command as it is written. */
   text: string
 }
 
 /** Options of curl that change nothing about the request. */
 const SHOWING = new Set(['-i', '-N', '-O', '-s'])
 
-/** The lines for curl in a block of shell, as a shell would split them; comments are left out. */
+/**
+ * Finds the curl commands in a block of shell, and splits them as a shell would. It leaves out
+ * comments.
+ */
 export function curlLines(shell: string): CurlLine[] {
   return shell
     .replaceAll('\\\n', ' ')

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 
 export interface MailServer {
   url: string
-  /** Every mail as it came: envelope, header and text, soft line breaks joined. */
+  /** Every mail with its recipient, and its header and text with soft line breaks joined. */
   mails: { to: string; text: string }[]
   /** The server's reply to each recipient. A test may change it. */
   recipientAnswer: string

@@ -6,7 +6,7 @@ export const MODERN = '2026-07-28'
 interface McpAnswer {
   result?: {
     resultType?: string
-    /** Of a task. */
+    /** Id of a task, if the answer is about a task. */
     taskId: string
     status: string
     pollIntervalMs: number
@@ -18,7 +18,7 @@ interface McpAnswer {
 
 export interface McpConnection {
   client: Client
-  /** What the server answered, in order: parsed JSON bodies of answers that were no streams. */
+  /** The parsed JSON bodies of the server's answers, in order. Streams are left out. */
   answers: McpAnswer[]
 }
 
@@ -52,7 +52,10 @@ export async function withMcpClient<T>(
   }
 }
 
-/** A message of the revision without handshake, with the headers that must repeat what is in it. */
+/**
+ * A message of the protocol's revision without a handshake, with the headers that must repeat parts
+ * of the message.
+ */
 export function modernMessage(
   method: string,
   params: Record<string, unknown> = {},

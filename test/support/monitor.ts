@@ -13,8 +13,8 @@ export interface MonitoredCommand {
 }
 
 /**
- * Shows every command that a Redis runs until it is closed. It uses a socket of its own. If ioredis
- * receives a shown command at once, it takes that command for the reply to its MONITOR.
+ * Calls `onCommand` with every command that a Redis runs, until it is closed. It uses a socket of
+ * its own, because ioredis can take the first shown command for the reply to its MONITOR.
  */
 export async function openMonitor(
   redisUrl: string,

@@ -21,13 +21,13 @@ const NEWEST: ConstructorParameters<typeof Client> = [
   { versionNegotiation: { mode: { pin: MODERN } } },
 ]
 
-/** What an application has stored: client, tokens, verifier, discovery. */
+/** Everything that an application stores: client, tokens, verifier, discovery. */
 type Stored = Map<string, unknown>
 
-/** One process of an application that signs in by the official client. */
+/** A process of an application that signs in with the official client. */
 export class SdkProcess {
   readonly stored: Stored
-  /** How often its user had to agree. */
+  /** How many times its user had to agree. */
   signIns = 0
   #generation: Generation
   #serverUrl: string
@@ -44,7 +44,10 @@ export class SdkProcess {
     this.stored = new Map(stored)
   }
 
-  /** Another process of the same application. It has what this process has stored so far. */
+  /**
+   * Starts another process of the same application, with everything that this process has stored so
+   * far.
+   */
   fork(): SdkProcess {
     const { stored } = this
     return new SdkProcess(this.#generation, { serverUrl: this.#serverUrl, userToken: this.#userToken, stored })
@@ -54,7 +57,7 @@ export class SdkProcess {
     return this.stored.get('tokens') as Tokens
   }
 
-  /** Signs in if there are no tokens, and refreshes if there are. */
+  /** Signs in if there are no tokens. Otherwise refreshes them. */
   async authorize(fetchFn: FetchLike = fetch): Promise<void> {
     if ((await this.#auth({ fetchFn })) === 'AUTHORIZED') return
     const address = this.#address ?? assert.fail('the client did not ask for a sign-in')
@@ -83,7 +86,7 @@ export class SdkProcess {
     return await this.#connected(async (client) => (await client.listTools()).tools.map(({ name }) => name))
   }
 
-  /** What a tool without arguments answers, as JSON text. */
+  /** Calls a tool without arguments, and returns its answer as JSON text. */
   async callTool(name: string): Promise<string> {
     return await this.#connected(async (client) => JSON.stringify(await client.callTool({ name, arguments: {} })))
   }

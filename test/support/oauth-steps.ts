@@ -76,7 +76,10 @@ function postRegistration(url: string): Promise<Response> {
   })
 }
 
-/** One sign-in, by hand. It uses the addresses of `BASE_URL`, whatever address the node has. */
+/**
+ * A sign-in without a client library. It uses the addresses of `BASE_URL`, whatever address the
+ * node has.
+ */
 class Flow {
   readonly #visitor = new Visitor()
   readonly #verifier = codeVerifier()

@@ -4,7 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 
-/** A provider of identities on loopback. It signs in one person at once, and can answer wrongly. */
+/**
+ * A provider of identities on loopback. It signs in a person without a question, and can give wrong
+ * answers.
+ */
 export interface OidcIssuer {
   url: string
   clientId: string
@@ -15,13 +18,13 @@ export interface OidcIssuer {
   wrong: Record<string, unknown>
   /** True if it signs ID tokens with a key that it does not publish. */
   hasWrongKey: boolean
-  /** True if only the user info has the groups and the address. */
+  /** True if the ID token lacks the groups and the address, which then only the user info has. */
   isTerse: boolean
-  /** Whether the token endpoint fails. */
+  /** True if the token endpoint fails. */
   isAway: boolean
   /** Requests to the token endpoint. */
   exchanges: number
-  /** Signs with another key, under the same id, which replaces the key that was published. */
+  /** Replaces the published key by another key with the same id, and signs with it from then on. */
   rotateKey: () => Promise<void>
   close: () => Promise<void>
 }

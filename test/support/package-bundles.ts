@@ -31,13 +31,13 @@ const FOLDER = join(MODULES, '.cache', 'test-packages')
 
 const DAY_MS = 86_400_000
 
-/** Says which bundles are in use. */
+/** The file that says which bundles are in use. */
 export const BUNDLES_FILE = join(FOLDER, 'bundles.json')
 
 export interface PackageBundles {
   /** Identifies the packages that the bundles were made of. */
   installed: string
-  /** The text of this file when they were made. */
+  /** The text of this source file when the bundles were made. */
   recipe: string
   /** URL of the bundle by the URL of the file that the package's name means. */
   urls: Record<string, string>

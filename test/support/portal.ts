@@ -5,8 +5,8 @@ import type { Browser, BrowserContext, ConsoleMessage, Page, Request } from 'pla
 import type { Gateway } from './gateway.ts'
 
 /**
- * A page of a new visitor. The test fails if the page logs an error or sends a request to another
- * host.
+ * Opens a page as a new visitor. The test fails if the page logs an error or sends a request to
+ * another host.
  */
 export async function visitPortal(
   t: TestContext,
@@ -38,14 +38,14 @@ export async function visitPortal(
 }
 
 /**
- * The tab that the visitors of a portal have one after the other. A tab of its own costs each
- * visitor a process of Chromium, which compiles the scripts of the portal again.
+ * The tab that the visitors of a portal use one after the other. If each visitor had a tab, each
+ * would cost a process of Chromium, which compiles the scripts of the portal again.
  */
 const tabs = new WeakMap<Browser, { url: string; page: Page }>()
 
 const WINDOW = { width: 1_280, height: 720 }
 
-/** A tab that knows nothing of earlier visitors. */
+/** Returns a tab that has stored nothing of earlier visitors. */
 async function freshPage(browser: Browser, url: string): Promise<Page> {
   const known = tabs.get(browser)
   tabs.delete(browser)

@@ -5,12 +5,12 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface PostgresProxy {
   url: string
   /**
-   * Ends every connection without a word of the protocol, as if the server's process was killed.
+   * Ends every connection without a message of the protocol, as if the server's process was killed.
    */
   resetAll: () => void
   /**
-   * While it is set, nothing passes and the proxy accepts new connections, as if the server was
-   * stopped.
+   * While it is true, the proxy accepts connections and passes nothing on, as if the server's
+   * process was stopped.
    */
   isSilent: boolean
   /**
@@ -29,11 +29,11 @@ export interface PostgresProxy {
    */
   endsAfter: string | undefined
   /**
-   * Names of startup parameters, or of settings in `options`, that are refused as PgBouncer refuses
-   * what it does not track.
+   * Names of startup parameters, or of settings in `options`, that the proxy refuses, as PgBouncer
+   * refuses parameters that it does not track.
    */
   refusedParameters: string[]
-  /** How many connections were refused for a parameter. */
+  /** How many connections the proxy refused because of a parameter. */
   refusals: number
   close: () => Promise<void>
 }

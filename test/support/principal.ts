@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../src/admission/authenticate.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 
-/** The principal of a new Pro account's session, whose version Redis knows. */
+/**
+ * Makes an account on the Pro plan, and the principal of its session, whose version Redis knows.
+ */
 export async function createPrincipal(redis: {
   set: (key: string, value: string) => Promise<unknown>
 }): Promise<Principal> {

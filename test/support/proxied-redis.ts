@@ -3,7 +3,9 @@ import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { startTcpProxy, type TcpProxy } from '../chaos/tcp-proxy.ts'
 
-/** Connects to a Redis over a proxy that can be slow or lose replies, until the end of the test. */
+/**
+ * Connects to a Redis, until the end of the test, through a proxy that can be slow or lose replies.
+ */
 export async function connectThroughProxy(
   t: TestContext,
   redisUrl: string,

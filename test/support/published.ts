@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 const END = 'the end'
 
 /**
- * Does something, and returns the messages that were published on a channel meanwhile, in order and
+ * Runs `act`, and returns the messages that were published on a channel meanwhile, in order and
  * without a gap.
  */
 export async function publishedDuring(url: string, channel: string, act: () => Promise<unknown>): Promise<string[]> {

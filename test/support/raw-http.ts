@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 /** An answer as it came over the socket. */
 export interface RawAnswer {
   status: number
-  /** By lower-case name; the last of several. */
+  /** By lower-case name. If a header occurs more than once, its last value. */
   headers: Record<string, string>
   body: string
   /** Everything received. */
@@ -13,8 +13,8 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a port and reads until the other side closes. There is no HTTP library between,
- * because a library would repair the bytes.
+ * Writes bytes to a port and reads until the other side closes. It uses no HTTP library, because a
+ * library would repair the bytes.
  */
 export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 10_000): Promise<RawAnswer> {
   const startedAt = performance.now()
@@ -30,8 +30,8 @@ export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 
     socket.on('close', end)
     socket.on('error', (error) => {
       clearTimeout(timer)
-      // The other side may reset the connection after its answer. If there is a reset and no
-      // answer, the answer is empty.
+      // The other side may reset the connection, with or without an answer before. Without, the
+      // answer is empty.
       if (Reflect.get(error, 'code') === 'ECONNRESET') end()
       else reject(error)
     })

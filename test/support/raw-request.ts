@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** An answer as it stood on the wire. */
+/** An answer with the bytes that the server sent. */
 export interface RawAnswer {
   status: number
   headers: Record<string, string>

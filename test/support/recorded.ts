@@ -4,9 +4,9 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 const upstreams = await loadUpstreams()
 
 /**
- * The answer of a source when its first endpoint was recorded. If an answer lacks members of the
- * recording, the gateway notices. After several such answers it probes the source, and a test that
- * counts requests would count the probe.
+ * The recorded answer of an API's first endpoint. A test that counts requests answers with it,
+ * because the gateway probes a source after several answers that lack members of the recording, and
+ * the test would count the probe.
  */
 export function recorded(slug: string): object {
   const [endpoint] = Object.values(upstreams.get(slug)?.endpoints ?? {})

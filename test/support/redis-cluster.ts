@@ -8,14 +8,14 @@ import { type RedisServer, startClusterNode, stopClusterNode } from './redis-ser
 const MASTERS = 3
 const SLOTS = 16_384
 
-/** If a node is silent for so long, its replica takes over, milliseconds. */
+/** Time after which the replica of a silent node takes over, milliseconds. */
 const NODE_TIMEOUT_MS = 1_500
 
 export interface ClusterNode extends RedisServer {
   url: string
 }
 
-/** Three masters, each with one replica, on plain servers of this machine. */
+/** Three masters, each with a replica, on servers of this machine. */
 export interface RedisCluster {
   nodes: ClusterNode[]
   /** The node that serves a slot now. */
@@ -45,7 +45,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   return {
     nodes,
     masterOf: async (slot) => {
-      // If a failover is under way, a node may know no master of the slot.
+      // During a failover a node may know no master of the slot.
       let port: number | undefined
       await until(async () => {
         port = findPort(await (alive()[0] ?? assert.fail()).client.cluster('SLOTS'), slot)
@@ -72,7 +72,8 @@ async function startNode(dir: string): Promise<ClusterNode> {
 }
 
 /**
- * Makes them one Cluster: the first three share the slots, each of the others follows one of them.
+ * Makes the nodes a Cluster: the first three nodes share the slots, and each other node is a
+ * replica of one of these three.
  */
 async function joinNodes(nodes: ClusterNode[]): Promise<void> {
   const [first] = nodes

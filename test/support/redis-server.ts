@@ -10,7 +10,7 @@ const TRIES = 5
 
 export interface RedisServer {
   port: number
-  /** Where the other nodes of its Cluster reach it. */
+  /** The port at which the other nodes of its Cluster reach it. */
   busPort: number
   client: Redis
   server: ServerProcess
@@ -20,9 +20,9 @@ export interface RedisServer {
  * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers. If
  * this process ends without stopping the node, the node is killed.
  *
- * @param dir its folder, which is made
- * @param settings further lines of its configuration, given the port for clients
- * @param options of the client that comes with it
+ * @param dir its folder, which the function makes
+ * @param settings returns further lines of its configuration for the port of the clients
+ * @param options options of the client that is connected to it
  * @throws Error with the last lines of its log if it does not start
  */
 export async function startClusterNode(

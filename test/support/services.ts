@@ -17,16 +17,19 @@ import { takeRedis } from './redis-pool.ts'
 export interface Services {
   databaseUrl: string
   redisUrl: string
-  /** Own folder, removed at the end. */
+  /** A folder of the test file, removed at the end. */
   folder: string
   stop: () => Promise<void>
 }
 
-/** Services whose Redis no other file uses, before or later, so the test may do anything to it. */
+/**
+ * Services whose Redis no other file uses, before or later, so the test may do anything to this
+ * Redis.
+ */
 export interface OwnServices extends Services {
   /**
-   * Kills the Redis and starts it again at the same address, with what it had on disk or,
-   * `isWiped`, without.
+   * Kills the Redis and starts it again at the same address, with its data on disk or, if
+   * `isWiped`, empty.
    */
   restartRedis: (options: { isWiped: boolean }) => Promise<void>
   /** Sends a signal to the Redis. */
@@ -43,7 +46,8 @@ export interface ServicesOptions {
  * test` starts one Postgres and a few Redis servers for all files. A file that runs alone starts
  * its own.
  *
- * @param options.parent where its folder is made; default: the system's folder for temporary files
+ * @param options.parent the folder in which the file's folder is made; default: the system's folder
+ *   for temporary files
  * @param options.isEmpty whether the database has no schema yet. Default: it has the newest schema,
  *   in `npm test` as a copy of the run's template, because a copy costs less than twenty migrations
  */
@@ -61,7 +65,7 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
   }
 }
 
-/** The same with a Redis that the test can signal and start again. */
+/** Starts services with a Redis that the test can signal and start again. */
 export async function startOwnServices(options: ServicesOptions = {}): Promise<OwnServices> {
   const folder = await makeFolder(options)
   const ofRedis = { dataDir: folder, print: () => undefined }
@@ -112,9 +116,9 @@ async function startDatabase(
 }
 
 /**
- * The embedded Redis. In `npm test` it never waits for the disk, as little as the Postgres of the
- * run: a slow one would hold up its commands for seconds. Its file is written all the same, and
- * survives that Redis is killed.
+ * Starts the embedded Redis. In `npm test` it never waits for the disk, and neither does the
+ * Postgres of the run, because a slow disk would delay its commands for seconds. It writes its file
+ * nevertheless, and the file survives a killed Redis.
  */
 export async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const server = await startRedis(options)
@@ -161,7 +165,7 @@ export async function connectRedis(): Promise<ConnectedRedis> {
 }
 
 /**
- * A connected Redis, which the file gives back after its tests. For the top level of the file.
+ * Connects to a Redis, which the file gives back after its tests. For the top level of the file.
  */
 export async function redisOfThisFile(): Promise<ConnectedRedis> {
   const own = await connectRedis()
@@ -174,7 +178,8 @@ async function createDatabase(
   template?: string,
 ): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  // Files are copied at half the cost of pages in the log of Postgres, which would survive a crash.
+  // To copy files costs half as much as to write pages to the log of Postgres. Only the log would
+  // survive a crash.
   const source = template === undefined ? '' : `template ${template} strategy file_copy`
   await run(serverUrl, `create database ${name} ${source}`)
   const url = new URL(serverUrl)

@@ -8,7 +8,7 @@ export const OWN_FOLDER = fileURLToPath(new URL('../own/', import.meta.url))
 
 export const SHOP_KEY = 'shop-key-of-the-operator'
 
-/** One request as the shop saw it. */
+/** A request as the shop saw it. */
 export interface ShopRequest {
   method: string
   url: string
@@ -28,11 +28,11 @@ export interface Shop {
   /** Requests that create an order, by the customer that they name. */
   createdBy: (customer: string) => number
   /**
-   * What happens to requests from now on: they get an answer, they get a failure, they get no
-   * answer, or their connection is cut.
+   * How the shop treats requests from now on: it answers, answers with a failure, does not answer,
+   * or cuts the connection.
    */
   mode: 'serves' | 'fails' | 'hangs' | 'cuts'
-  /** So many moves of the depot fail before a move succeeds. */
+  /** How many moves of the depot fail before a move succeeds. */
   failingMoves: number
   close: () => Promise<void>
 }
@@ -93,7 +93,7 @@ function order(id: string, customer: string): object {
   return { id, customer, total: 49.9, state: 'open', items: [{ sku: 'tea-1', count: 2 }] }
 }
 
-/** What the shop says to a request: a status, and a body if it has a body. */
+/** The shop's answer to a request: a status, and perhaps a body. */
 type Said = [status: number, body?: object]
 
 function answer(response: ServerResponse, [status, body]: Said): void {

@@ -1,6 +1,6 @@
 /**
  * The upstream APIs as the specification lists them (4.3). If a row lacks a member, the
- * specification says nothing about it.
+ * specification says nothing about this member.
  */
 
 export interface SpecParameter {

@@ -9,7 +9,7 @@ export interface Stage {
   gateway: Gateway
   upstream: UpstreamServer
   account: Account
-  /** The gateway's Redis, as an operator's. */
+  /** A connection to the gateway's Redis. */
   redis: Redis
   stop: () => Promise<void>
 }
@@ -19,7 +19,7 @@ export interface StageOptions extends Pick<GatewayOptions, 'webNodes' | 'isInPro
   caps: Record<string, string | undefined>
   /** How long a caller waits, milliseconds. */
   timeoutMs?: number
-  /** Further settings. Default of `PLAN_LIMITS`: no test reaches them. */
+  /** Further settings. By default `PLAN_LIMITS` are limits that no test reaches. */
   environment?: Record<string, string>
 }
 
@@ -29,7 +29,7 @@ const WIDE = { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 }
 export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
 
 export async function startStage({ caps, timeoutMs, environment, ...options }: StageOptions): Promise<Stage> {
-  // If a later step fails, nobody else would stop what has started, and it would take processor
+  // If a later step fails, the stack stops what has started, which otherwise would take processor
   // time from the files that follow.
   await using started = new AsyncDisposableStack()
   const upstream = await startUpstreamServer()

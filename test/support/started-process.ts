@@ -1,6 +1,6 @@
 /**
- * A process for tests of the supervisor: prints `up` and its number, ends at once if the file of
- * `CRASH_FILE` is there, or is never ready.
+ * A process for tests of the supervisor. It prints `up` and its number, ends at once if the file of
+ * `CRASH_FILE` exists, or is never ready.
  */
 import { existsSync } from 'node:fs'
 

@@ -9,11 +9,11 @@ import { FILE_MS_MAX, onFileStart, onFilesEnd } from './file-deadline.ts'
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url))
 
 /**
- * Runs test files of a list after each other, each as a test with the name of the file, until
- * other processes and this process have taken all of them.
+ * Runs test files of a list after each other, each as a test with the name of the file, until other
+ * processes and this process have taken all of them.
  *
- * @param list path of the list: URLs of test files, the slowest first. A mark beside it says that a
- *   process has taken a file
+ * @param list path of the list: URLs of test files, the slowest first. A file beside it, the mark,
+ *   says that a process has taken a test file
  */
 export async function takeFiles(list: string): Promise<void> {
   const following = hookOfRunner()
@@ -34,7 +34,7 @@ export async function takeFiles(list: string): Promise<void> {
   onFilesEnd()
 }
 
-/** Whether no other process had taken the file that this mark stands for. */
+/** Takes the test file of a mark. False if another process has taken it already. */
 function take(mark: string): boolean {
   try {
     writeFileSync(mark, '', { flag: 'wx' })
@@ -48,8 +48,8 @@ function take(mark: string): boolean {
 /**
  * The hook by which node:test follows each promise and each handle to the test that made it. That
  * takes a sixth of the processor time of tests of calls, and a quarter of the memory. The files
- * need it only while they say what their tests are. If an error is not caught, it fails the process
- * that runs the file and not its test.
+ * need it only while they declare their tests. Without it, an error that nobody catches fails the
+ * process that runs the file, and not the test.
  */
 function hookOfRunner(): { enable: () => void; disable: () => void } {
   let hook: AsyncHook | undefined

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** One request as the upstream saw it. */
+/** A request as the upstream saw it. */
 export interface Arrival {
   slug: string
   /** Path and query below the slug's prefix. */
@@ -18,15 +18,15 @@ export interface Arrival {
 export type Play = (arrival: Arrival, response: ServerResponse, request: IncomingMessage) => unknown
 
 /**
- * A loopback server that plays upstreams: each slug under a path prefix of its own, scripted, every
- * request recorded.
+ * A loopback server that plays upstreams. Each slug has a path prefix and a script of its own, and
+ * the server records every request.
  */
 export interface UpstreamServer {
   port: number
   arrivals: Arrival[]
-  /** Scripts a slug from now on. */
+  /** Sets the script of a slug from now on. */
   play: (slug: string, script: Play) => void
-  /** `UPSTREAM_<SLUG>_URL` of the given slugs. */
+  /** The variables `UPSTREAM_<SLUG>_URL` of these slugs. */
   environment: (...slugs: string[]) => Record<string, string>
   arrivalsOf: (slug: string) => Arrival[]
   close: () => Promise<void>
@@ -51,7 +51,7 @@ export async function startUpstreamServer(): Promise<UpstreamServer> {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  // If a test cannot be set up, nothing may keep its process from ending.
+  // The server must not keep the process of a test alive whose set-up failed.
   server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

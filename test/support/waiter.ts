@@ -4,7 +4,7 @@ import type { Waiter } from '../../src/caps/cap.ts'
 const NEVER = 4_000_000_000_000
 
 /**
- * A waiter whose deadline never comes. If it has a tag, it had a place in the queue, or it repeats
+ * A waiter whose deadline never comes. A waiter with a tag has had a place in the queue, or repeats
  * a request.
  */
 export function waiterOf(member: string, tag?: number): Waiter {

@@ -16,8 +16,8 @@ import { startServices } from './services.ts'
 const SLUG = 'encyclopedia'
 
 /**
- * The parts of a worker that takes no jobs by itself, the replies that they send, and calls of a
- * single API for them.
+ * Opens the parts of a worker that takes no jobs by itself. Returns the parts, the replies that
+ * they send, and a function that makes calls of a single API.
  */
 export async function openWorkerParts(t: TestContext, environment: Record<string, string> = {}) {
   const services = await startServices()
@@ -32,12 +32,12 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
     await close()
     await services.stop()
   })
-  // Redis has lost nothing, so caps start with an empty past.
+  // With this key Redis seems to have lost nothing, so caps start with an empty past.
   await deps.redis.set(keys.rememberedSince, 0)
   const api = deps.catalog.get(SLUG) ?? assert.fail()
   const { declaration: endpoint } = api.endpoints.get('/summary') ?? assert.fail()
   const cap = deps.caps.of(api, SHARED_BUCKET)
-  /** A call as its node queues it, without a ticket. */
+  /** Makes a call without a ticket, as its node queues it. */
   const callOf = ({ timeMs = 30_000, ...fields }: Partial<CallJob> & { timeMs?: number } = {}): CallJob => {
     const now = Math.floor(deps.clock.now())
     const id = `call_${randomUUID().replaceAll('-', '')}`

@@ -5,7 +5,7 @@ import { animate } from './animated-png.ts'
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
-/** Four by three pixels of white with one pixel of another colour. */
+/** Four by three white pixels, of which a single pixel has another colour. */
 function picture(x: number, y: number, colour: number[]): Buffer {
   const rows = Buffer.alloc((4 * 3 + 1) * 3, 255)
   for (let row = 0; row < 3; row += 1) rows[row * 13] = 0

@@ -1,12 +1,12 @@
 import { crc32, deflateSync, inflateSync } from 'node:zlib'
 
 /**
- * A picture of the recording: a PNG of 8 bits a channel without an alpha channel, as a browser
- * takes it.
+ * A picture of the recording: a PNG with 8 bits a channel and no alpha channel, as a browser makes
+ * its screenshots.
  */
 export interface Frame {
   png: Buffer
-  /** How long it is shown, milliseconds. */
+  /** How long the frame is shown, milliseconds. */
   forMs: number
 }
 
@@ -28,8 +28,9 @@ const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const CHANNELS = 3
 
 /**
- * Frames of one size as one animated PNG that begins anew at its end (APNG 1.0). A frame after the
- * first has only the area in which it differs from the frame before it.
+ * Makes frames of equal size into an animated PNG that plays again and again (APNG 1.0). The first
+ * frame is a whole picture. Each later frame has only the area in which it differs from the frame
+ * before it.
  */
 export function animate(frames: Frame[]): Buffer {
   const pictures = frames.map(({ png }) => decode(png))
@@ -49,7 +50,10 @@ export function animate(frames: Frame[]): Buffer {
   return Buffer.concat([SIGNATURE, chunk('IHDR', header), count, ...parts, chunk('IEND', Buffer.alloc(0))])
 }
 
-/** The smallest area that has all pixels that changed; of a first picture, all of it. */
+/**
+ * The smallest area that has all pixels that changed. If there is no picture before, the whole
+ * picture.
+ */
 function changed(before: Picture | undefined, { width, height, pixels }: Picture): Area {
   if (!before) return { left: 0, top: 0, width, height }
   let [left, top, right, bottom] = [width, height, 0, 0]
@@ -62,15 +66,15 @@ function changed(before: Picture | undefined, { width, height, pixels }: Picture
     top = Math.min(top, y)
     bottom = Math.max(bottom, y)
   }
-  // A frame has one pixel at least.
+  // If no pixel changed, the frame still needs an area of at least a single pixel.
   return left > right
     ? { left: 0, top: 0, width: 1, height: 1 }
     : { left, top, width: right - left + 1, height: bottom - top + 1 }
 }
 
 /**
- * The compressed rows of an area. Each row has the filter that leaves the smallest differences (PNG
- * 1.2, 9.6).
+ * The compressed rows of an area. Each row gets the filter that leaves the smallest differences
+ * (PNG 1.2, 9.6).
  */
 function encode({ width, pixels }: Picture, { left, top, width: columns, height: rows }: Area): Buffer {
   const length = columns * CHANNELS
@@ -93,8 +97,8 @@ function filtered(filter: number, line: Uint8Array, above: Uint8Array): Uint8Arr
 }
 
 /**
- * What a filter expects of a byte by its left neighbour, the byte above and the byte above that
- * neighbour.
+ * The value that a filter predicts for a byte from its left neighbour, the byte above, and the byte
+ * above the left neighbour.
  */
 function predicted(filter: number, line: Uint8Array, { above, at }: { above: Uint8Array; at: number }): number {
   const before = at < CHANNELS ? 0 : (line[at - CHANNELS] ?? 0)
@@ -114,13 +118,13 @@ function predicted(filter: number, line: Uint8Array, { above, at }: { above: Uin
   return byUp <= byCorner ? up : corner
 }
 
-/** The row whose bytes, read as signed numbers, are smallest in all. */
+/** The row with the smallest sum of bytes, read as signed numbers without their sign. */
 function smallest(candidates: Uint8Array[]): Uint8Array {
   const sum = (line: Uint8Array) => line.reduce((total, byte) => total + (byte < 128 ? byte : 256 - byte), 0)
   return candidates.reduce((best, line) => (sum(line) < sum(best) ? line : best))
 }
 
-/** @throws RangeError for a picture of another form */
+/** @throws RangeError if the picture has other bits or channels */
 function decode(png: Buffer): Picture {
   const [header] = chunksOf(png, 'IHDR')
   if (header?.readUInt16BE(8) !== 0x08_02) throw new RangeError('only pictures of 8 bits in RGB are read')

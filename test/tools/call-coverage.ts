@@ -1,9 +1,10 @@
 /**
- * Prints what one call enters: files and functions of `src` and `workers`, by V8's precise coverage
- * of a gateway that runs inside this process. A function counts if each of several calls entered it
- * more often than any of several pauses without a call, so that timers of the processes do not
- * count. Source lines of the call path's folders leave out blank lines and comments. Usage:
- * `node test/tools/call-coverage.ts [--files]`, which lists the functions of each file too.
+ * Prints which files and functions of `src` and `workers` a single call enters, by V8's precise
+ * coverage of a gateway that runs inside this process. A function counts if each of several calls
+ * entered it more often than any of several pauses without a call, so that timers of the processes
+ * do not count. It also prints the source lines of the call path's folders, without blank lines and
+ * comments. Usage: `node test/tools/call-coverage.ts [--files]`; with `--files` it lists the
+ * functions of each file too.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -16,9 +17,11 @@ import { startStage } from '../support/stage.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const TIMES = 5
-/** Until the work after the answer is done, milliseconds. */
+/** Time in which a process does the work after an answer, milliseconds. */
 const AFTERWARDS_MS = 400
-/** Until all that is gathered of calls is written, milliseconds. */
+/**
+ * Time in which the processes write everything that they have gathered about calls, milliseconds.
+ */
 const SETTLED_MS = 2_500
 const WIDE = 'concurrency=256,1000000/1'
 const FOLDERS_OF_PATH = ['src/async', 'src/caps', 'src/cache', 'src/calls', 'src/limits', 'src/queue', 'workers']
@@ -30,7 +33,10 @@ profiler.connect()
 /** Names of functions by `file:offset`. */
 const nameOf = new Map<string, string>()
 
-/** How often each function of the project was entered since the last time, by `file:offset`. */
+/**
+ * How often each function of the project was entered since this function last ran, by
+ * `file:offset`.
+ */
 async function entered(): Promise<Map<string, number>> {
   const { result } = await profiler.post('Profiler.takePreciseCoverage')
   const counts = new Map<string, number>()
@@ -47,10 +53,10 @@ async function entered(): Promise<Map<string, number>> {
   return counts
 }
 
-/** What every one of several calls entered. */
+/** The functions that each of several calls entered. */
 async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
   for (let warmUp = 0; warmUp < 3; warmUp += 1) await call()
-  // Until what was counted of these calls is written as well.
+  // By then the processes have also written the counts of the warm-up calls.
   await delay(SETTLED_MS)
   const idle = await countsOf(() => Promise.resolve())
   const called = await countsOf(call)
@@ -61,7 +67,7 @@ async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
   return new Set([...(called[0]?.keys() ?? [])].filter(isOfCall))
 }
 
-/** How often each function was entered, each of several times. */
+/** Runs several times, and returns for each run how often each function was entered. */
 async function countsOf(run: () => Promise<void>): Promise<Map<string, number>[]> {
   const all: Map<string, number>[] = []
   for (let time = 0; time < TIMES; time += 1) {
@@ -91,7 +97,7 @@ function linesOfPath(): { files: number; lines: number } {
   return { files: all.length, lines: lines.reduce((sum, count) => sum + count, 0) }
 }
 
-/** Lines that are neither blank nor all comment. */
+/** The number of lines that are neither blank nor only a comment. */
 function sourceLines(text: string): number {
   return text.split('\n').filter((line) => !/^\s*($|\/\/|\/?\*|--)/.test(line)).length
 }

@@ -8,9 +8,9 @@ import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
 /**
- * How long pages of a log of a million calls take: node test/tools/call-log-pages.ts [rows]. It
- * makes the rows in a Postgres of its own, half of them of one account, and prints milliseconds of
- * each way of reading.
+ * `node test/tools/call-log-pages.ts [rows]`: measures how long it takes to read a page of a log of
+ * a million calls. It makes the rows in a Postgres of its own, half of them for the same account,
+ * and prints the milliseconds of each way of reading.
  */
 const ROWS = Number(process.argv[2] ?? 1_000_000)
 const DAYS = 8
@@ -33,7 +33,7 @@ async function fill(url: string): Promise<void> {
   await client.end()
 }
 
-/** Milliseconds of a reading: the slowest of ten and their median. */
+/** Reads ten times. Returns the milliseconds of the slowest reading and the median. */
 async function measure(read: () => Promise<unknown>): Promise<{ median: string; slowest: string }> {
   const times: number[] = []
   for (let run = 0; run < 10; run += 1) {

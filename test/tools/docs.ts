@@ -1,5 +1,5 @@
 /**
- * Writes what documents say twice from its source: the settings and the catalog. Usage:
+ * Writes the parts of documents that repeat what code says: the settings and the catalog. Usage:
  * `npm run docs`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ export interface Block {
   text: string
 }
 
-/** The parts of documents that are made from code, as they should be. */
+/** Makes these parts anew from the code. */
 export async function generatedBlocks(): Promise<Block[]> {
   return [
     { file: 'src/docs/operators/configuration.md', name: 'settings', text: settingTables() },
@@ -32,7 +32,7 @@ export async function generatedBlocks(): Promise<Block[]> {
 /**
  * The document with its part between the marks of `name` replaced.
  *
- * @throws Error if it has no such marks
+ * @throws Error if the document has no marks of this name
  */
 export function withBlock(document: string, { file, name, text }: Block): string {
   const block = new RegExp(`(<!-- ${name}:[^>]*-->\n)[\\s\\S]*?(<!-- /${name} -->)`)
@@ -40,7 +40,7 @@ export function withBlock(document: string, { file, name, text }: Block): string
   return document.replace(block, (_, begin: string, end: string) => `${begin}${text}\n${end}`)
 }
 
-/** The settings as the tables of the configuration page, as Markdown. */
+/** The tables of the configuration page, in Markdown: every setting. */
 function settingTables(): string {
   return SETTING_GROUPS.map(({ title, settings }) =>
     [

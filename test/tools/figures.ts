@@ -17,8 +17,8 @@ import {
 } from './sources.ts'
 
 /**
- * `node test/tools/figures.ts`: how the code of `src` and `workers` reads, in figures. Upstreams
- * are left out, for they are data, and so are the files of browsers.
+ * `node test/tools/figures.ts`: prints figures about the code of `src` and `workers`. It leaves out
+ * upstreams, because they are data, and the files that browsers run.
  */
 
 const FUNCTION_LINES_MAX = 60
@@ -63,7 +63,7 @@ function commentShare(files: SourceFile[]): string {
   return `${commentPercent(files).toFixed(1)} % of ${lines} lines`
 }
 
-/** The functions with a body, as TypeScript's own parser finds them. */
+/** The functions that have a body, by TypeScript's own parser. */
 function listFunctions(sources: SourceFile[]): FunctionFigures[] {
   const api = new API({ cwd: ROOT })
   try {

@@ -34,7 +34,10 @@ const PACKAGES = [
   'typescript@5.9.3',
 ]
 
-/** How a generator is called in the folder, and what somebody writes with its client. */
+/**
+ * The commands that run a generator in the folder, and the lines that somebody writes with its
+ * client.
+ */
 interface Generator {
   command: string[]
   lines: string
@@ -99,7 +102,7 @@ console.log(celsius)`,
   },
 }
 
-/** Settings of the generators that take them from a file alone. */
+/** Settings of the generators that take settings only from a file. */
 const SETTINGS = {
   'orval.config.mjs': (url: string) =>
     `export default { gateway: { input: './openapi.json', output: { target: './orval.ts', client: 'fetch', baseUrl: '${url}' } } }`,
@@ -116,7 +119,7 @@ export default defineConfig({
 })`,
 }
 
-// Kubb writes imports with their extension.
+// Kubb writes imports with the extension of the file.
 const COMPILER_OPTIONS =
   '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --skipLibCheck --types node --allowImportingTsExtensions'.split(
     ' ',
@@ -196,7 +199,7 @@ async function checkClient(
   return `${lines.split('\n').length} lines compile and print ${stdout.trim()}`
 }
 
-/** What a tool needs of this process' surroundings. */
+/** The variables of this process' environment that a tool needs. */
 function inherited(): Record<string, string> {
   return { PATH: `${join(process.execPath, '..')}:/usr/local/bin:/usr/bin:/bin` }
 }
@@ -213,7 +216,7 @@ interface PostmanItem {
 
 /**
  * Sends the first call of an API as the converter wrote it, with the key.
- * @returns its status
+ * @returns the status of its answer
  */
 async function checkCollection(folder: string, { url, key }: Gateway): Promise<string> {
   const options = 'folderStrategy=Tags,parametersResolution=Example'

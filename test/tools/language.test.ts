@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BOUNDS, COLUMNS_MAX, countByFolder, RULES, type Rule, rateOf, readProse } from './language.ts'
 
-/** A sum of the counts of these folders. */
+/** Adds the counts of these folders. */
 function total(folders: string[]) {
   const counts = [...countByFolder(readProse(folders)).values()]
   const uses = { if: 0, where: 0, one: 0, thoseOf: 0 }

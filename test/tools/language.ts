@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** What is counted. The patterns match one use each. */
+/** The rules, each with a pattern that matches a single use. */
 export const RULES = {
-  /** Conditions that begin as conditions do. */
+  /** Conditions that begin with "if". */
   if: /\bif\b/gi,
   /**
    * "Where" in the sense of "if": a clause at the start of a sentence that a comma ends, or a
@@ -31,7 +31,7 @@ export const RULES = {
 
 export type Rule = keyof typeof RULES
 
-/** Most uses, or least, per 1,000 words. */
+/** The most uses, or the fewest uses, per 1,000 words. */
 export const BOUNDS: Record<Rule, { min?: number; max?: number }> = {
   if: { min: 4 },
   where: { max: 0.2 },
@@ -51,7 +51,7 @@ export interface Prose {
 const FOLDERS = ['src', 'workers', 'test']
 const NO_PROSE = /node_modules|\.min\.|\/assets\/vendor\/|\/conformance\//
 
-/** The comments and test names of all code files, and the text of all Markdown files, by file. */
+/** Reads the comments and test names of all code files, and the text of all Markdown files. */
 export function readProse(folders: string[] = FOLDERS): Prose[] {
   const files = folders.flatMap((folder) =>
     readdirSync(ROOT + folder, { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
@@ -72,12 +72,12 @@ function markdown(file: string): Prose['lines'] {
   })
 }
 
-/** The name of a test, or of a statement that a table of tests has. */
+/** The name of a test, or of a statement in a table of tests. */
 const TEST_NAME = /^(?:(?:it|test|describe)\(|says: )(['`])(.*?)\1/
 
 /**
- * Names of tests, and comments that stand on lines of their own. Comments behind code are rare
- * here, and a URL in a text looks like a comment.
+ * Names of tests, and comments that stand on lines of their own. Comments behind code on the same
+ * line are left out, because they are rare here and a URL in a text looks like such a comment.
  */
 function comments(file: string): Prose['lines'] {
   const isLua = file.endsWith('.lua')

@@ -1,4 +1,4 @@
-/** How the data of a live call differ in form from the recorded example of its endpoint. */
+/** Compares the form of a live call's data with the recorded example of its endpoint. */
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 
 interface Schema {
@@ -9,9 +9,9 @@ interface Schema {
 }
 
 /**
- * Names what has drifted: fields of the specification that have a value in the recording and none
- * now, and any declared member that is missing or of another type. Values differ from day to day
- * and do not count, nor do keys that are data.
+ * Names the fields of the specification that have a value in the recording and no value now, and
+ * each declared member that is missing or has another type. Values do not count, because they
+ * differ from day to day, nor do keys that are data.
  */
 export function driftOf({ data: schema, example }: Endpoint, specFields: string[], live: unknown): string[] {
   const found = compare(schema as Schema, example.data, live, 'data')

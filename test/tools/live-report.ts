@@ -1,12 +1,12 @@
-/** What a run of the live calls tells. */
+/** The report of a run of live calls. */
 
-/** What came of one call. */
+/** The outcome of a call. */
 export interface Result {
   slug: string
   path: string
   outcome: 'ok' | 'failed' | 'skipped'
   status: number | undefined
-  /** Error code, or how a success was served. */
+  /** The error code. For a success, how it was served. */
   code: string
   ms: number
   drift: string[]
@@ -14,7 +14,7 @@ export interface Result {
 
 const MARKS = { ok: '✓', failed: '✗', skipped: '–' }
 
-/** One call as it ends. */
+/** The line that is printed when a call ends. */
 export function progress(result: Result, done: number, total: number): string {
   const { slug, path, outcome, status, code, ms, drift } = result
   const count = `[${String(done).padStart(String(total).length)}/${total}]`
@@ -22,7 +22,7 @@ export function progress(result: Result, done: number, total: number): string {
   return [count, MARKS[outcome], slug, path, ...told].filter((part) => part !== '').join(' ')
 }
 
-/** The results as lines, worst first. */
+/** The results as lines of a table, the worst first. */
 export function table(results: Result[]): string[] {
   const rank = ({ outcome, drift }: Result) =>
     outcome === 'failed' ? 0 : drift.length > 0 ? 1 : outcome === 'ok' ? 2 : 3

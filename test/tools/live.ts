@@ -26,7 +26,7 @@ is missing or of another type.
 
 Exit code: 0 all answered, 1 something failed, 2 the run could not start.`
 
-/** What a run takes from its surroundings; a test brings its own clock. */
+/** What a run needs from its process. A test passes its own clock. */
 export interface Surroundings {
   argv: string[]
   environment: Record<string, string | undefined>
@@ -47,9 +47,9 @@ interface Step {
   endpoint: Endpoint
 }
 
-/** Why an API of the catalog may be out of reach without anything being wrong. */
+/** Codes with which the gateway refuses a call although nothing is wrong. */
 const SKIP_CODES = new Set(['API_NOT_ENABLED', 'PLAN_UPGRADE_REQUIRED', 'PROVIDER_KEY_REQUIRED'])
-/** Refusals that only ask for patience. */
+/** Codes of refusals after which the same call succeeds later. */
 const PATIENCE_CODES = new Set([
   'RATE_LIMIT_EXCEEDED',
   'CONCURRENCY_LIMIT_EXCEEDED',
@@ -61,7 +61,7 @@ const TRIES_MAX = 4
 const PATIENCE_MS_MAX = 120_000
 const CALL_TIMEOUT_MS = 60_000
 
-/** Runs the tool and gives its exit code. */
+/** Runs the tool and returns its exit code. */
 export async function runLive(surroundings: Surroundings): Promise<number> {
   const { print, environment } = surroundings
   try {
@@ -107,7 +107,7 @@ function readArguments(argv: string[]) {
 }
 
 /**
- * One step for each endpoint that the gateway lists; the first endpoints of all APIs go first,
+ * Makes a step for each endpoint that the gateway lists. The first endpoints of all APIs go first,
  * which spreads the load.
  */
 async function planSteps(gateway: Gateway, slugs: string[]): Promise<Step[]> {
@@ -162,10 +162,10 @@ async function callAll(gateway: Gateway, steps: Step[], surroundings: Surroundin
   return results
 }
 
-/** Milliseconds until one more request keeps within every rate. */
+/** Milliseconds until another request keeps within every rate. */
 export function pauseFor({ rates }: Caps, times: number[], now: number): number {
   const pauses = rates.map(({ max, seconds }) => {
-    // Once the last `max` requests reach back further than the window, there is room.
+    // There is room as soon as the oldest of the last `max` requests has left the window.
     const oldest = times.at(-max)
     return oldest === undefined ? 0 : oldest + seconds * 1_000 - now
   })
@@ -218,7 +218,10 @@ async function call(
   }
 }
 
-/** The code of a network error, which fetch hides in a cause, or what there is. */
+/**
+ * The code of a network error, which `fetch` hides in a cause. If there is no code, the error as
+ * text.
+ */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const code = Reflect.get(error.cause ?? {}, 'code')

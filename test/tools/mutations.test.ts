@@ -5,7 +5,7 @@ import { it } from 'node:test'
 import { MUTATIONS } from './mutations.ts'
 import { ROOT } from './sources.ts'
 
-// A text that a script has twice would be broken in the first place alone.
+// If a script had the text twice, the mutation would break only the first place.
 it('every mutation of a script still finds the text that it breaks, and finds it once', () => {
   const lost = MUTATIONS.filter(({ file, from }) => readFileSync(join(ROOT, file), 'utf8').split(from).length !== 2)
   assert.deepEqual(

@@ -7,10 +7,10 @@ import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 
 /**
- * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the
- * project, and reports which test caught it. Ends with 1 if one was not caught. A word runs only
- * the mutations whose file or name has it; a run of all that catches all writes `mutations.md`
- * beside this file.
+ * `npm run test:mutations [word]`: applies each mutation to its Lua script, in a copy of the
+ * project, and reports which test caught the mutation. It ends with 1 if no test caught a mutation.
+ * With a word it runs only the mutations whose file or name contains the word. A run of all
+ * mutations in which each was caught writes `mutations.md` beside this file.
  */
 
 interface Mutation {
@@ -23,7 +23,7 @@ interface Mutation {
 
 const testsOf = (names: string[]): string[] => names.map((name) => `test/${name}.test.ts`)
 
-/** Mutations of the scripts in a folder, which these tests are to catch. */
+/** Mutations of the scripts in a folder, which these tests must catch. */
 const inFolder =
   (folder: string, ...tests: string[]) =>
   (file: string, name: string, from: string, to = ''): Mutation => ({
@@ -752,7 +752,7 @@ export const MUTATIONS: Mutation[] = [
     'expected ends that are over are kept',
     "redis.call('ZREMRANGEBYSCORE', ENDS, '-inf', now)\n",
   ),
-  // The script has to use each of its constants.
+  // A script must use each of its constants.
   expectedEnds('expect-end', 'expected ends never end', "'PEXPIRE', ENDS, LEASE_MS_MAX", "'ECHO', LEASE_MS_MAX"),
   life('limits/lua/acquire', 'keys of limits never end', "redis.call('PEXPIRE', key, 2 * lifeMs)"),
   life(
@@ -855,12 +855,12 @@ async function copyProject(): Promise<string> {
   return folder
 }
 
-/** Longest that a test may take, milliseconds. A mutation can make a test wait for ever. */
+/** Longest time that a test may take, milliseconds. A mutation can make a test wait for ever. */
 const TEST_MS_MAX = 120_000
 
 /**
- * The first test that fails, or undefined. It ends its file. If the file went on after a mutation,
- * each test that follows might wait as long as a test may take.
+ * Returns the first test that fails, or undefined. At the failure it kills the process of the file,
+ * because under a mutation each later test might wait as long as a test may take.
  */
 async function failingTest(folder: string, tests: string[], signal: AbortSignal): Promise<string | undefined> {
   for (const file of tests) {
@@ -875,19 +875,19 @@ async function failingTest(folder: string, tests: string[], signal: AbortSignal)
     child.stdout.on('data', (data) => {
       output += String(data)
       name ??= /^\s*not ok \d+ - (.*)\n/m.exec(output)?.[1]
-      // A file that could not be loaded still says why.
+      // A file that cannot be loaded goes on, because it still prints the reason.
       if (name !== undefined && name !== file) child.kill('SIGKILL')
     })
     const [code] = await once(child, 'close').finally(() => endServices(folder))
     if (name !== undefined && name !== file) return `${file}: ${name}`
-    // Such a mutation breaks more than the rule that it is meant to break, and proves nothing of
+    // The mutation broke more than the rule that it is meant to break, so it proves nothing about
     // the tests.
     if (code !== 0) throw new Error(`${file} ended before its tests:\n${output}`)
   }
   return undefined
 }
 
-/** A file that was ended leaves the Redis that it started, and its folder. */
+/** Stops what a killed test file leaves behind: its Redis, and its folder. */
 async function endServices(folder: string): Promise<void> {
   for await (const name of glob('agw-test-*/redis', { cwd: folder })) {
     const dataDir = resolve(folder, name, '..')
@@ -897,7 +897,7 @@ async function endServices(folder: string): Promise<void> {
   }
 }
 
-/** Writes which test caught which mutation. */
+/** Writes the table that says which test caught which mutation. */
 async function writeTable(caught: { mutation: Mutation; by: string }[]): Promise<void> {
   const rows = caught.map(({ mutation, by }) => {
     const [file = '', name = ''] = by.split(/: (.*)/s)
@@ -919,12 +919,12 @@ async function main([word = '']: string[]): Promise<number> {
   const folder = await copyProject()
   const postgres = await startPostgres({ dataDir: folder, print: () => undefined })
   process.env.TEST_DATABASE_URL = postgres.superuserUrl
-  // A time limit of whoever runs this, or Ctrl-C: the servers end all the same.
+  // If a time limit or Ctrl-C ends this process, it stops the servers too.
   const ending = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ending.abort())
   const caught: { mutation: Mutation; by: string }[] = []
   try {
-    // A test that fails anyway would seem to catch everything.
+    // A test that fails without a mutation would seem to catch every mutation.
     const failing = await failingTest(folder, [...new Set(chosen.flatMap(({ tests }) => tests))], ending.signal)
     if (failing) throw new Error(`${failing} fails without any mutation`)
     for (const mutation of chosen) {

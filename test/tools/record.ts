@@ -1,7 +1,7 @@
 /**
  * `npm run record -- <api>`: writes into the recordings of an API the data that its fields read
- * from each recorded answer, so that nobody types them. Review the difference as you would review
- * code. With `--key`, a running gateway first fetches a new answer for each endpoint.
+ * from each recorded answer, so that nobody types the data. Review the difference as you would
+ * review code. With `--key`, a running gateway first fetches a new answer for each endpoint.
  */
 import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -16,13 +16,13 @@ import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 import { completed, contextAt, endpointAt } from '../support/upstream-call.ts'
 import { ROOT } from './sources.ts'
 
-/** Recordings of an API by the paths of its endpoints, as their file has them. */
+/** The recordings of an API by the paths of its endpoints, in the form of their file. */
 export type Recordings = Record<string, Recording>
 
 /**
- * The recordings with the data that the upstream's file reads from them now.
+ * Returns the recordings with the data that the upstream's file reads from them now.
  *
- * @throws Error naming the endpoint whose recorded answer is no data
+ * @throws Error with the name of the endpoint if the file reads no data from its recorded answer
  */
 export function withData(upstream: Upstream, recordings: Recordings): Recordings {
   const entries = Object.entries(recordings).map(([path, recording]): [string, Recording] => {
@@ -40,7 +40,7 @@ export function withData(upstream: Upstream, recordings: Recordings): Recordings
   return Object.fromEntries(entries)
 }
 
-/** The recordings with answers that the upstream gives now, through the gateway at `url`. */
+/** Fetches an answer of the upstream for each recording, through the gateway at `url`. */
 export async function withAnswers(
   slug: string,
   recordings: Recordings,

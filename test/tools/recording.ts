@@ -8,9 +8,8 @@ import { animate, type Frame } from './animated-png.ts'
 import { ROOT } from './sources.ts'
 
 /**
- * Draws the recording of README again: from the search in the catalog to an answer. `node
- * test/tools/recording.ts` writes `.github/images/portal.png`, an animated PNG of
- * screenshots.
+ * `node test/tools/recording.ts` draws the recording of README again, from the search in the
+ * catalog to an answer. It writes `.github/images/portal.png`, an animated PNG made of screenshots.
  */
 const SIZE = { width: 880, height: 560 }
 

@@ -1,30 +1,31 @@
 /**
- * Model of another way to share one request among identical calls: calls subscribe to a fetch in
- * Redis, the job is the fetch, and its worker settles all subscribers (decision "Identical calls
- * share a request in the worker" says why it is not built).
+ * Model of another way to share a request among identical calls: calls subscribe to a fetch in
+ * Redis, the job is the fetch, and its worker answers all subscribers. The decision "Identical
+ * calls share a request in the worker" says why the gateway does not use it.
  *
- * Each step of the model is one atomic command; steps of all calls, nodes and workers interleave at
- * random. After the faults end, everything that can happen happens, and then each call that waits
- * must have been answered. Usage: `node test/tools/shared-fetch-model.ts [histories]`.
+ * Each step of the model is an atomic command, and the steps of all calls, nodes and workers
+ * interleave at random. Then the faults end, and the model takes steps until none is left. By then
+ * each waiting call must have its answer. Usage: `node test/tools/shared-fetch-model.ts
+ * [histories]`.
  */
 import fc from 'fast-check'
 
-/** What the protocol does beyond subscribe, add and settle. */
+/** The steps that a variant of the protocol has beyond subscribe, add and settle. */
 interface Variant {
   name: string
   /**
-   * Each settled or left fetch moves the generation on; without it the job's id alone keeps fetches
-   * apart.
+   * When a fetch is settled or left, the generation increases. Without generations only the job's
+   * id keeps fetches apart.
    */
   hasGenerations: boolean
-  /** A subscriber without news adds the job again. */
+  /** A subscriber that hears nothing adds the job again. */
   addsAgain: boolean
   /**
-   * The list of a settled fetch stays until its replies are sent, so that a second run sends what
-   * the first did not.
+   * The list of a settled fetch stays until its replies are sent, so that a second run sends the
+   * replies that the first run did not send.
    */
   keepsList: boolean
-  /** The last subscriber that leaves moves the generation on. */
+  /** When the last subscriber leaves, the generation increases. */
   lastLeaveMovesOn: boolean
 }
 
@@ -71,8 +72,8 @@ class World {
   }
 
   /**
-   * Everything that may happen now. `withFaults`: deaths, lost acknowledgements and callers that
-   * leave too.
+   * Every step that may happen now. With `withFaults` also deaths, lost acknowledgements, and
+   * callers that leave.
    */
   steps(withFaults: boolean): (() => void)[] {
     const steps: (() => void)[] = []
@@ -99,7 +100,7 @@ class World {
     return steps
   }
 
-  /** Calls that wait although nothing more can happen, and what else must not be. */
+  /** What must not be at the end: calls that still wait, and other faults. */
   faults(): string[] {
     const faults: string[] = []
     for (const { state, node, replies } of this.calls) {
@@ -183,7 +184,7 @@ class World {
 
   #reply(id: number): void {
     const call = this.calls[id]
-    // A node drops the reply for a call that left, and a second reply.
+    // A node drops a reply for a call that left, and a second reply for the same call.
     if (call?.state === 'subscribed') Object.assign(call, { state: 'answered', mustAdd: false })
   }
 }

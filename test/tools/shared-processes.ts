@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { memoize } from '../../src/async/memoize.ts'
 
 /**
- * What a test file contains if it listens to its process, measures its memory, or changes which
- * certificates it trusts. Its tests would find what other files left behind.
+ * Matches a test file that listens to its process, measures its memory, or changes which
+ * certificates it trusts. In a shared process its tests would find what other files left behind.
  */
 const NEEDS_OWN_PROCESS = /process\.on\(|memoryUsage|setDefaultCACertificates/
 
@@ -15,7 +15,10 @@ const importsOf = memoize(
     [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path)),
 )
 
-/** Whether a file of the tests is such a file, or imports it, directly or by other test files. */
+/**
+ * Whether a file of the tests satisfies `isSuch`, or imports a file that does, directly or through
+ * other test files.
+ */
 export function reaches(file: string, isSuch: (path: string) => boolean, seen = new Set<string>()): boolean {
   if (isSuch(file)) return true
   if (!file.startsWith('test/') || seen.has(file)) return false
@@ -25,23 +28,24 @@ export function reaches(file: string, isSuch: (path: string) => boolean, seen = 
 
 const canShareProcess = (file: string): boolean => !NEEDS_OWN_PROCESS.test(readFileSync(file, 'utf8'))
 
-/** Name of a mark in the folder of the lists. If it is there, no further file begins. */
+/** Name of a file in the folder of the lists. If the file exists, no further test file begins. */
 const ENDED = 'ended'
 
-/** Lets the processes end the files that they have begun, and begin no other. */
+/** Lets the processes end the test files that they have begun, and begin no other. */
 export const endSharing = (folder: string): void => writeFileSync(join(folder, ENDED), '')
 
-/** Whether no file of this list is to begin. */
+/** Whether no further file of this list may begin. */
 export const hasSharingEnded = (list: string): boolean => existsSync(join(dirname(list), ENDED))
 
 /**
- * Spreads test files over processes. A process that imports the gateway and compiles what it runs
- * costs more than most files do, so a few processes share the files, and each takes the next file
- * of the list when its file has ended. A file that needs a process of its own gets it.
+ * Spreads test files over processes. To import and compile the gateway costs a process more than
+ * most files do. So a few processes share the files, and each process takes the next file of the
+ * list when its file has ended. A file that needs a process of its own gets it.
  *
  * @param files the slowest first
- * @param folder gets the lists, and a file for each process, which takes files of a list
- * @param count of processes at one time
+ * @param folder where the lists are written, and for each process a file that takes test files of a
+ *   list
+ * @param count how many processes run at the same time
  * @returns the files of the processes, to run in this order
  */
 export function shareProcesses(files: string[], folder: string, count: number): string[] {
@@ -57,7 +61,8 @@ export function shareProcesses(files: string[], folder: string, count: number): 
     })
   }
   const sharing = processesOf('shared', shared, count)
-  // Files with a process of their own run beside all but the first process, until none is left.
+  // The files with a process of their own run beside the first shared process. The other shared
+  // processes begin when no such file is left.
   const own = alone.flatMap((file, index) => processesOf(`alone-${index + 1}`, [file], 1))
   return [...sharing.slice(0, 1), ...own, ...sharing.slice(1)]
 }

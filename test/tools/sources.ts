@@ -1,11 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 
-/** The source files of the project as its rules and figures see them: text, imports, folders. */
+/**
+ * Reads the source files of the project for the tests of its rules and for its figures: text,
+ * imports, folders.
+ */
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 
-/** One import of a file: what it names, and whether types alone are taken. */
+/** An import of a file: its target, and whether it imports only types. */
 export interface Import {
   of: string
   isTypeOnly: boolean
@@ -51,7 +54,7 @@ function target(path: string, name: string): string {
 
 export const isOurs = (name: string): boolean => /^(src|workers|migrations|test)\//.test(name)
 
-/** Lines `importer -> imported` where a rule does not hold. */
+/** The imports that break a rule, as lines `importer -> imported`. */
 export function offences(files: SourceFile[], isAllowed: (from: string, to: string) => boolean): string[] {
   return files.flatMap(({ path, imports }) =>
     imports.filter(({ of }) => !isAllowed(path, of)).map(({ of }) => `${path} -> ${of}`),
@@ -69,9 +72,9 @@ export async function listFolders(root: 'src' | 'workers' = 'src'): Promise<stri
 
 /**
  * Imports from a folder of `src` or `workers` to a folder below it in its README. Imports of types
- * count: a folder that names a type of another folder cannot be read without it. Loose files of
- * `src` stand between the folders: errors.ts, log.ts and node-http.ts above catalog, context.ts
- * above mcp, the entry files at the end.
+ * count, because nobody can read a folder without the types that it names. Loose files of `src`
+ * stand between the folders: errors.ts, log.ts and node-http.ts above catalog, context.ts above
+ * mcp, the entry files at the end.
  */
 export function upwardImports(files: SourceFile[], folders: string[], root: 'src' | 'workers' = 'src'): string[] {
   const order = [...folders]
@@ -95,8 +98,8 @@ export function upwardImports(files: SourceFile[], folders: string[], root: 'src
 export const folderOf = (path: string): string => /^((?:src|workers)\/[^/]+)/.exec(path)?.[1] ?? path
 
 /**
- * Import circles, each `a -> b -> a`. Imports of types alone are left out: they are gone when the
- * code runs.
+ * Import circles, each as `a -> b -> a`. Imports of types alone do not count, because they are gone
+ * when the code runs.
  */
 export function importCircles(files: SourceFile[], nodeOf: (path: string) => string = (path) => path): string[] {
   const graph = new Map<string, Set<string>>()
@@ -119,7 +122,7 @@ export function importCircles(files: SourceFile[], nodeOf: (path: string) => str
   return circles
 }
 
-/** Lines of Lua in template strings: calls of Redis, which only a script makes. */
+/** Lines in which TypeScript has Lua: calls of Redis as only a script makes them. */
 export function luaLines({ path, text }: SourceFile): string[] {
   return text
     .split('\n')
@@ -127,7 +130,7 @@ export function luaLines({ path, text }: SourceFile): string[] {
     .map((line) => `${path}: ${line.trim()}`)
 }
 
-/** Lines that hold a comment and nothing else. */
+/** The number of lines that have a comment and nothing else. */
 function countCommentLines(text: string): number {
   let isInside = false
   return text.split('\n').filter((line) => {
@@ -138,7 +141,7 @@ function countCommentLines(text: string): number {
   }).length
 }
 
-/** Lines that hold a comment and nothing else, percent of all lines. */
+/** The lines that have a comment and nothing else, as percent of all lines. */
 export function commentPercent(files: SourceFile[]): number {
   const sum = (count: (text: string) => number): number => files.reduce((total, { text }) => total + count(text), 0)
   return (100 * sum(countCommentLines)) / sum(countLines)
@@ -146,7 +149,7 @@ export function commentPercent(files: SourceFile[]): number {
 
 const CALL_PATH = /^(src\/routes\/call\.ts|src\/(admission|calls|queue|limits|caps)\/|workers\/)/
 
-/** The source files on the path of one call. */
+/** The source files on the path of a call. */
 export const callPath = (files: SourceFile[]): SourceFile[] => files.filter(({ path }) => CALL_PATH.test(path))
 
 export const countLines = (text: string): number => text.split('\n').length - 1

@@ -6,10 +6,10 @@ import { MUTATIONS } from './mutations.ts'
 import { ROOT } from './sources.ts'
 
 /**
- * Says which tests to run after a change of a file. Two sources answer. Imports are read from the
- * working tree each time, so they are never older than the code. Records of coverage know more,
- * above all of tests that reach the file through a whole gateway. A record belongs to the text of
- * its test: if the test changed since, the record does not count.
+ * Says which tests to run after a change of a file, by two sources. Imports are read from the
+ * working tree each time, so they are never older than the code. Records of coverage also find the
+ * tests that reach the file through a whole gateway. If a test has changed since its record was
+ * made, the record does not count.
  */
 
 /** A test and the reason why it is chosen. */
@@ -20,13 +20,16 @@ export interface ChosenTest {
 
 const RECORDS = join(ROOT, 'node_modules/.cache/test-records')
 
-/** Imports between a file and a test, at most. Beyond them almost every test would be chosen. */
+/** Most imports between a file and a test. With more, almost every test would be chosen. */
 const DISTANCE_MAX = 3
 
-/** Tests by imports, at most. More say nothing: hundreds of tests import the table of errors. */
+/**
+ * Most tests that imports may choose. A longer list says nothing: hundreds of tests import the
+ * table of errors.
+ */
 const BY_IMPORTS_MAX = 8
 
-/** Tests that read all files of a kind, which no import shows. */
+/** Tests that read all files of a kind. No import shows this. */
 const READ_BY: [kind: RegExp, tests: string[]][] = [
   [
     /^src\/upstreams\/(?:recordings\/)?[^/]+\.(?:ts|json)$/,
@@ -35,18 +38,21 @@ const READ_BY: [kind: RegExp, tests: string[]][] = [
   [/\.md$|^src\/config\/settings\.ts$/, ['test/documents.test.ts', 'test/catalog/readme.test.ts']],
 ]
 
-/** Tests by coverage, at most, and the least share of the best score that each must have. */
+/** Most tests that coverage may choose, and the share of the best score that each of them needs. */
 const BY_COVERAGE_MAX = 8
 const SCORE_SHARE_MIN = 0.2
 
-/** Imports that run, scripts that code loads, and scripts that scripts include. */
+/**
+ * Patterns of references: imports of values, scripts that code loads, and scripts that scripts
+ * include.
+ */
 const REFERENCES = [
   /^(?:import|export)\s+(?!type\s)(?:[^'";]*?\sfrom\s+)?'(\.[^']+)'/gm,
   /\b(?:import|URL)\(\s*'(\.[^']+)'/g,
   /^--- @include "(\.[^"]+)"/gm,
 ]
 
-/** The files that refer to each file. */
+/** Maps each file to the files that refer to it. */
 function readReferrers(): Map<string, string[]> {
   const referrers = new Map<string, string[]>()
   for (const path of globSync('{src,workers,test}/**/*.{ts,js,mjs,lua}', { cwd: ROOT })) {
@@ -65,8 +71,8 @@ const isTest = (path: string): boolean => path.endsWith('.test.ts')
 const stemOf = (path: string): string => basename(path).replace(/(\.test)?\.\w+$/, '')
 
 /**
- * Tests that import the file, or, if no test does, tests that import a file that imports it, and so
- * on. Tests in the folder of the file come first.
+ * Tests that import the file. If there is no such test, tests that import a file that imports it,
+ * and so on. Tests in the folder of the file come first.
  */
 function testsByImports(file: string): ChosenTest[] {
   const referrers = readReferrers()
@@ -104,7 +110,7 @@ const hashOf = (test: string): string =>
 
 const recordPath = (test: string): string => join(RECORDS, `${test.replaceAll('/', '+')}.json`)
 
-/** The record of a test, unless the test changed since. */
+/** The record of a test, unless the test has changed since. */
 function readRecord(test: string): Coverage | undefined {
   const path = recordPath(test)
   if (!existsSync(path)) return undefined
@@ -114,13 +120,13 @@ function readRecord(test: string): Coverage | undefined {
 
 export const listTestFiles = (): string[] => globSync('test/**/*.test.ts', { cwd: ROOT }).sort()
 
-/** Tests without a record, or with a record of an earlier text. */
+/** Tests without a record, or with a record of an earlier version of the test. */
 export const unrecordedTests = (): string[] => listTestFiles().filter((test) => readRecord(test) === undefined)
 
 /**
- * Writes what a test entered.
+ * Writes the record of a test: the functions that it entered.
  *
- * @param folder what `NODE_V8_COVERAGE` named when the test ran
+ * @param folder the folder that `NODE_V8_COVERAGE` named when the test ran
  */
 export function writeRecord(test: string, folder: string): void {
   const names = new Map<string, Set<string>>()
@@ -146,8 +152,8 @@ interface V8Coverage {
 }
 
 /**
- * Tests that entered functions of the file. A function counts the more, the fewer tests enter it,
- * so that what every start of a gateway runs chooses no test.
+ * Tests that entered functions of the file. The fewer tests enter a function, the more it counts.
+ * So functions that every start of a gateway enters choose no test.
  */
 function testsByCoverage(file: string): ChosenTest[] {
   const entered = new Map<string, string[]>()
@@ -171,8 +177,8 @@ function testsByCoverage(file: string): ChosenTest[] {
 }
 
 /**
- * The tests of a file, the tests that say most about it first. A test is its own test, and a script
- * has the tests of its mutations.
+ * The tests of a file, in the order of how much they say about it. A test belongs to itself, and a
+ * Lua script has the tests that catch its mutations.
  */
 export function testsOf(file: string): ChosenTest[] {
   const path = relative(ROOT, resolve(ROOT, file))

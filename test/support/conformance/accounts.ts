@@ -10,7 +10,7 @@ const partsOf = (token: string) =>
     .slice(0, 2)
     .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
 
-/** What accounts, keys, credentials and billing promise. */
+/** Statements about accounts, keys, credentials and billing. */
 export const ACCOUNT_STATEMENTS: Statement[] = [
   {
     says: 'POST /v1/auth/signup answers 201 with token and user {id, email}',

@@ -9,7 +9,7 @@ const FORECAST = { current_weather: { time: '2026-11-21T12:00', temperature: 7.5
 
 const POST = { userId: 1, id: 1, title: 't', body: 'b' }
 
-/** What calls, test keys and plans promise. */
+/** Statements about calls, test keys and plans. */
 export const CALL_STATEMENTS: Statement[] = [
   {
     says: 'a success is 200 {status: "success", data}, also for a key as bearer and for a session',
@@ -100,8 +100,8 @@ export const CALL_STATEMENTS: Statement[] = [
         assert.equal(answer.status, status, `${path}: ${answer.text}`)
         return answer
       }
-      // An answer waits a quarter of a second for these headers, and goes without them where the
-      // machine is busier than that.
+      // An answer waits a quarter of a second for these headers. On a busy machine it is sent
+      // without them.
       const answerWithLimits = async (ask: () => Promise<Answer>) => {
         for (let time = 0; time < 5; time += 1) {
           const answer = await ask()

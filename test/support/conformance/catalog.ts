@@ -6,7 +6,7 @@ interface DescribedPath {
   get: { parameters: { name: string; example?: unknown }[] }
 }
 
-/** What a call must be given, as the OpenAPI document tells its clients. */
+/** The parameters of an example call, as the OpenAPI document gives them. */
 async function exampleOf({ gateway, memory }: World, path: string): Promise<Record<string, unknown>> {
   memory.paths ??= fetch(`${gateway.url}/openapi.json`).then(async (answer) => Object(await answer.json()).paths)
   const paths = (await memory.paths) as Record<string, DescribedPath>
@@ -19,7 +19,7 @@ const query = (parameters: Record<string, unknown>): string =>
     Object.entries(parameters).map(([name, value]): [string, string] => [name, String(value)]),
   ).toString()
 
-/** One endpoint with its parameters, bounds and data. */
+/** Checks an endpoint: its parameters, their bounds, and its data. */
 async function checkEndpoint(world: World, path: string, { parameters, data }: SpecEndpoint): Promise<void> {
   const { send, elite } = world
   const needed = await exampleOf(world, path)
@@ -44,7 +44,7 @@ async function checkEndpoint(world: World, path: string, { parameters, data }: S
   }
 }
 
-/** What the catalog and health promise. */
+/** Statements about the catalog and health. */
 export const CATALOG_STATEMENTS: Statement[] = [
   {
     says: 'GET /v1/catalog lists the 28 APIs of the specification without a credential: data and total',

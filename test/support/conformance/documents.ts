@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertFailure, type Statement, type World } from './world.ts'
 
-/** A public page or file, as a program without a session reads it. */
+/** Fetches a public page or file without a session. */
 async function read({ gateway }: World, path: string): Promise<{ status: number; headers: Headers; text: string }> {
   const { status, headers, text } = await fetch(gateway.url + path, { redirect: 'manual' }).then(async (response) => ({
     status: response.status,
@@ -11,7 +11,10 @@ async function read({ gateway }: World, path: string): Promise<{ status: number;
   return { status, headers, text }
 }
 
-/** A statement that an address is answered 200 to anybody, as this media type. */
+/**
+ * A statement that the gateway answers anybody at this path with 200, this media type and this
+ * text.
+ */
 function serves(path: string, type: RegExp, what: RegExp): Statement {
   return {
     says: `GET ${path} is answered to anybody, as ${type.source.replaceAll('\\', '')}`,
@@ -24,7 +27,7 @@ function serves(path: string, type: RegExp, what: RegExp): Statement {
   }
 }
 
-/** What the documents that a gateway serves promise. */
+/** Statements about the documents that a gateway serves. */
 export const DOCUMENT_STATEMENTS: Statement[] = [
   serves('/healthz', /^application\/json/, /./),
   serves('/readyz', /^application\/json/, /./),

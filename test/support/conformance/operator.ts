@@ -3,7 +3,7 @@ import { type RequestOptions, send, signUp } from '../client.ts'
 import { until } from '../gateway.ts'
 import { assertFailure, type Statement, type World } from './world.ts'
 
-/** The operator API, on its own port. */
+/** Sends a request to the operator API, which has its own port. */
 async function operator({ gateway, memory }: World, path: string, options: RequestOptions = {}) {
   memory.ops ??= gateway.startConsole()
   const token = gateway.environment.OPERATOR_TOKEN
@@ -13,15 +13,15 @@ const patch = (world: World, path: string, body: object) => operator(world, path
 const post = (world: World, path: string, body: object = {}) => operator(world, path, { method: 'POST', body })
 
 /**
- * A change reaches every process within a second; a machine that runs other tests too is given
- * more.
+ * A change reaches every process within a second. The tests wait longer, because the machine runs
+ * other tests too.
  */
 const CHANGE_MS_MAX = 5_000
 
 const WEATHER = '/v1/call/weather/current?latitude=3&longitude=4'
 
 /**
- * What the operator API promises. These statements come last, because they change what all others
+ * Statements about the operator API. They come last, because they change what all other statements
  * see.
  */
 export const OPERATOR_STATEMENTS: Statement[] = [

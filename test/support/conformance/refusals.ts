@@ -4,7 +4,7 @@ import { assertFailure, refuses, type Statement, type World } from './world.ts'
 
 const WEATHER = '/v1/call/weather/current?latitude=1&longitude=2'
 
-/** One request as bytes: what no client library would send. */
+/** Sends the bytes of a request that no client library would send. */
 async function raw({ gateway, elite }: World, head: string, body = ''): Promise<{ status: number; code: string }> {
   const request = `${head}\r\nHost: gateway\r\nConnection: close\r\nX-Api-Key: ${elite.test}\r\n`
   const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\nContent-Type: application/json\r\n`
@@ -13,7 +13,7 @@ async function raw({ gateway, elite }: World, head: string, body = ''): Promise<
   return { status: answer.status, code: code ?? error.code }
 }
 
-/** What refusals promise, and in which order a call is checked. */
+/** Statements about refusals, and about the order of the checks of a call. */
 export const REFUSAL_STATEMENTS: Statement[] = [
   refuses('a call without a credential is 401', () => [WEATHER], 401, 'AUTH_REQUIRED'),
   refuses('a call with a made-up key is 401', () => [WEATHER, { key: 'agw_live_none' }], 401, 'INVALID_API_KEY'),

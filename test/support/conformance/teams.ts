@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type Account, signUp } from '../client.ts'
 import { assertFailure, isDateTime, NOBODY, type Statement, UUID, type World } from './world.ts'
 
-/** A team with a member of each role, made by `owner`. */
+/** A team of `owner` with a member of each role. */
 interface Team {
   id: string
   owner: Account
@@ -13,7 +13,7 @@ interface Team {
   memberIds: Record<'owner' | 'admin' | 'member', string>
 }
 
-/** One team for all statements that change nothing of it for another. */
+/** The team that statements share if they change nothing that another statement sees. */
 function teamOf(world: World): Promise<Team> {
   world.memory.team ??= makeTeam(world)
   return world.memory.team as Promise<Team>
@@ -37,7 +37,7 @@ async function makeTeam({ gateway, send }: World): Promise<Team> {
   return { id, owner, admin, member, stranger, memberIds }
 }
 
-/** What teams promise. */
+/** Statements about teams. */
 export const TEAM_STATEMENTS: Statement[] = [
   {
     says: 'POST /v1/teams answers 201 with team {id, name, ownerId, createdAt, updatedAt}',

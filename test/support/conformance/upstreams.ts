@@ -2,7 +2,7 @@ import { type Answer, signUp } from '../client.ts'
 import { until } from '../gateway.ts'
 import { assertFailure, type Statement, type World } from './world.ts'
 
-/** A live call whose upstream answers so. */
+/** Makes a live call that the upstream answers with this answer. */
 async function answeredBy(
   { send, upstream, elite }: World,
   path: string,
@@ -15,7 +15,7 @@ async function answeredBy(
   return await send(`/v1/call/${path}`, { key: elite.live })
 }
 
-/** What a caller gets for each kind of answer of an upstream. */
+/** Statements about the answer that a caller gets for each kind of answer of an upstream. */
 export const UPSTREAM_STATEMENTS: Statement[] = [
   {
     says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',

@@ -3,31 +3,31 @@ import { type Account, type Answer, type RequestOptions, send, signUp } from '..
 import { type Gateway, startGateway } from '../gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../upstream-server.ts'
 
-/** A running gateway and who uses it, as the statements see them: from outside. */
+/** A running gateway and its users, as a client sees them. */
 export interface World {
   gateway: Gateway
   upstream: UpstreamServer
   /**
-   * On the Free plan; its calls are counted by no statement but those about parameters, keys and
-   * teams.
+   * An account on the Free plan. Only the statements about parameters, keys and teams count its
+   * calls.
    */
   free: Account
-  /** On the Elite plan, for statements that need many calls and every API. */
+  /** An account on the Elite plan, for statements that need many calls or every API. */
   elite: Account
   send: (path: string, options?: RequestOptions) => Promise<Answer>
-  /** What statements of one subject share, made by the first that needs it. */
+  /** Objects that several statements share. The first statement that needs an object makes it. */
   memory: Record<string, Promise<unknown>>
 }
 
-/** One sentence of the specification or the contract, and how it shows from outside. */
+/** A promise of the interface, and a check of it by a client. */
 export interface Statement {
   says: string
   holds: (world: World) => Promise<unknown>
 }
 
 /**
- * Every API that a statement calls with a live key; each kind of failure has one of its own, for
- * health remembers.
+ * Every API that a statement calls with a live key. Each kind of failure has an API of its own,
+ * because failures lower the health of their API.
  */
 const LIVE = [
   'weather', 'mock-data', 'dictionary', 'timezone', 'dog-images', 'meal-recipes', 'random-facts', 'currency', 'trivia',
@@ -47,8 +47,8 @@ export async function stopWorld({ gateway, upstream }: World): Promise<void> {
 }
 
 /**
- * A failure in the shape of its route, with every member a string and a link that leads to its
- * code.
+ * Asserts that an answer is a failure in the shape of its route: every member is a string, and a
+ * link leads to the page of its code.
  */
 export function assertFailure({ status, body, text }: Answer, expected: number, code: string): void {
   assert.equal(status, expected, text)
@@ -61,7 +61,7 @@ export function assertFailure({ status, body, text }: Answer, expected: number, 
   assert.ok(failure.docs.endsWith(`/docs/errors#${code}`), failure.docs)
 }
 
-/** A statement that one request is refused. */
+/** A statement that the gateway refuses a request. */
 export function refuses(
   says: string,
   request: (world: World) => [path: string, options?: RequestOptions],
