@@ -25,6 +25,7 @@ import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { KeptResults } from './queue/kept-results.ts'
 import { ReplyInbox } from './queue/reply.ts'
+import { Announcements } from './redis/announcements.ts'
 import { RedisClock } from './redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
 import { CallLines } from './telemetry/call-lines.ts'
@@ -70,9 +71,10 @@ export interface Context {
   monthLoads: SingleFlight<number>
   /** Undefined if nothing is mailed. */
   monthNotices: MonthNotices | undefined
-  /** Health of every upstream, kept up to date. */
   /** The time of Redis. */
   clock: RedisClock
+  announcements: Announcements
+  /** Health of every upstream, kept up to date. */
   health: HealthCache
   /** Keeps the operators' settings applied to the catalog. */
   settings: SettingsSync
@@ -113,7 +115,8 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   warnOfUnknownVariables(config, catalog, log)
   const clock = new RedisClock(redis, log)
   clock.open()
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
+  const announcements = new Announcements(config.redisUrls, log)
+  const health = new HealthCache({ redis, announcements, clock, log }, sourcesOf(catalog))
   health.open()
   const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections, connectionsMin: 1 })
   const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
@@ -156,8 +159,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     callEnds: new CallEndBatcher(redis, log),
     monthLoads: new SingleFlight(),
     monthNotices: mailer && new MonthNotices({ db, log, config, mailer }),
-    clock,
-    health,
+    ...{ clock, announcements, health },
     settings,
     ownApis,
     telemetry,
@@ -184,6 +186,7 @@ export async function closeContext(context: Context): Promise<void> {
   await context.ownApis.close()
   await context.settings.close()
   context.health.close()
+  context.announcements.close()
   context.clock.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.callEnds.close()

@@ -19,6 +19,7 @@ import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe, halfOpenProbe } from '../src/queue/probe-job.ts'
+import { Announcements } from '../src/redis/announcements.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { type CallLogWriter, openCallLog } from '../src/telemetry/call-log-writer.ts'
@@ -77,7 +78,8 @@ await runProcess('probe', async () => {
   warnOfUnknownVariables(config, catalog, log)
   const clock = new RedisClock(redis, log)
   clock.open()
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
+  const announcements = new Announcements(config.redisUrls, log)
+  const health = new HealthCache({ redis, announcements, clock, log }, sourcesOf(catalog))
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
@@ -123,6 +125,7 @@ await runProcess('probe', async () => {
       await settings.close()
       await telemetry.close()
       health.close()
+      announcements.close()
       clock.close()
       lanes.close()
       await queues.close()

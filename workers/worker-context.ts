@@ -13,8 +13,9 @@ import { OwnApis } from '../src/operator/own-apis.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { ReplyOutbox } from '../src/queue/reply.ts'
+import { Announcements } from '../src/redis/announcements.ts'
 import { RedisClock } from '../src/redis/clock.ts'
-import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
+import { closeRedis, openRedis, unlessAway } from '../src/redis/connection.ts'
 import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
 import { openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
@@ -43,7 +44,7 @@ const ATTEMPT_PART = 2 / 3
 
 export interface WorkerContext {
   deps: WorkerDeps
-  listener: RedisConnection
+  announcements: Announcements
   permits: PermitClients
   ownApis: OwnApis
   close: () => Promise<void>
@@ -51,13 +52,13 @@ export interface WorkerContext {
 
 export async function openWorkerContext(config: Config, log: Log): Promise<WorkerContext> {
   const redis = openRedis(config.redisUrls, 'blocking', log)
-  const listener = openRedis(config.redisUrls, 'blocking', log)
+  const announcements = new Announcements(config.redisUrls, log)
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
   const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections })
   const clock = new RedisClock(redis, log)
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   warnOfUnknownVariables(config, catalog, log)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, clock, log }, sourcesOf(catalog))
+  const health = new HealthCache({ redis, announcements, clock, log }, sourcesOf(catalog))
   const caps = new UpstreamCaps({ redis, db, catalog })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   const addresses = new SourceAddresses({ redis, clock, caps, catalog, only: config.upstreams.only, log })
@@ -110,8 +111,8 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
       await part.close()
     await db.destroy()
     if (cacheRedis !== redis) await closeRedis(cacheRedis)
-    listener.disconnect()
+    announcements.close()
     await closeRedis(redis)
   }
-  return { deps, listener, permits, ownApis, close }
+  return { deps, announcements, permits, ownApis, close }
 }

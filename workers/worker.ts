@@ -7,7 +7,7 @@ import { CALL_JOB } from '../src/queue/call-queue.ts'
 import { type Lane, laneOfOnly, sharedLanes } from '../src/queue/lanes.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
-import { type RedisConnection, unlessAway } from '../src/redis/connection.ts'
+import { unlessAway } from '../src/redis/connection.ts'
 import { channels } from '../src/redis/keys.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { EarlierQueues } from './earlier-queues.ts'
@@ -55,7 +55,7 @@ if (import.meta.main) {
 }
 
 export async function openWorker(config: Config, log: Log): Promise<Running> {
-  const { deps, listener, permits, ownApis, close } = await openWorkerContext(config, log)
+  const { deps, announcements, permits, ownApis, close } = await openWorkerContext(config, log)
   const { redis, clock, catalog, running, telemetry } = deps
   const { only } = config.upstreams
   const unknown = only.find((slug) => !catalog.has(slug))
@@ -77,11 +77,9 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     .map(({ slug }) => slug)
   const earlier = new EarlierQueues({ redis, clock, slugs: before, startWorker: start, log })
   earlier.open()
-  subscribe(listener, {
-    // If a message is lost, one request is sent although its caller has left.
-    [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
-    [channels.wakeUp]: (message) => permits.onWakeUp(message),
-  })
+  // If a message is lost, one request is sent although its caller has left.
+  announcements.on(channels.cancel, (message) => running.cancel(message.split(' ')[1] ?? ''))
+  announcements.on(channels.wakeUp, (message) => permits.onWakeUp(message))
   log.info({ upstreams: served().length, lanes: workers.length }, 'worker started')
   return {
     log,
@@ -153,10 +151,4 @@ function warnOfStalled(worker: QueueWorker, log: Log): void {
     warnedAt = performance.now() + waitMs
     setTimeout(warn, waitMs).unref()
   })
-}
-
-/** The connection subscribes again by itself after it was lost. */
-function subscribe(listener: RedisConnection, handlers: Record<string, (message: string) => void>): void {
-  listener.on('message', (channel, message) => handlers[channel]?.(message))
-  listener.subscribe(...Object.keys(handlers)).catch(() => undefined)
 }

@@ -1,6 +1,7 @@
 import type { Log } from '../log.ts'
+import type { Announcements } from '../redis/announcements.ts'
 import type { RedisClock } from '../redis/clock.ts'
-import { openRedis, type RedisConnection } from '../redis/connection.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
@@ -42,8 +43,7 @@ export interface HealthSource {
 
 export interface HealthCacheDeps {
   redis: RedisConnection
-  /** Addresses for a connection of its own, which receives announcements. */
-  redisUrls: string[]
+  announcements: Pick<Announcements, 'on'>
   clock: Pick<RedisClock, 'now'>
   log: Log
 }
@@ -55,7 +55,7 @@ export interface HealthCacheDeps {
  */
 export class HealthCache {
   readonly #redis: RedisConnection
-  readonly #redisUrls: string[]
+  readonly #announcements: Pick<Announcements, 'on'>
   #slugs: string[] = []
   /** The fallback sources by API, for APIs with a fallback source. */
   readonly #fallbacks = new Map<string, string>()
@@ -65,7 +65,6 @@ export class HealthCache {
   readonly #members = new Map<string, { text: string; members: KnownMembers }>()
   readonly #usualMs = new Map<string, number | undefined>()
   readonly #listeners: ((slug: string) => void)[] = []
-  #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   /** Upstreams that calls have used since the last poll. */
@@ -74,9 +73,9 @@ export class HealthCache {
   #turn = 0
   #readAt = performance.now()
 
-  constructor({ redis, redisUrls, clock, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
+  constructor({ redis, announcements, clock, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
     this.#redis = redis
-    this.#redisUrls = redisUrls
+    this.#announcements = announcements
     this.#log = log
     this.#clock = clock
     this.#name(sources)
@@ -98,13 +97,11 @@ export class HealthCache {
 
   /** Starts watching. The first state is read in the background. */
   open(): void {
-    this.#subscriber = openRedis(this.#redisUrls, 'blocking', this.#log)
-    this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
-    // Announcements may have been lost while the connection was away, so everything is read.
-    this.#subscriber.on('ready', () => void this.refresh())
-    this.#subscriber
-      .subscribe(channels.health)
-      .catch((error) => this.#log.debug({ err: error }, 'failed to subscribe to health changes'))
+    this.#announcements.on(
+      channels.health,
+      (slug) => this.#onChange(slug),
+      () => void this.refresh(),
+    )
     this.#timer = setInterval(() => void this.poll(), POLL_MS)
     this.#redis.once('ready', () => void this.refresh())
     if (this.#redis.status === 'ready') void this.refresh()
@@ -112,7 +109,6 @@ export class HealthCache {
 
   close(): void {
     clearInterval(this.#timer)
-    this.#subscriber?.disconnect()
   }
 
   /**

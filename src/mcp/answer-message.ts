@@ -56,7 +56,7 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   if ('error' in read) return errorAnswer(given.body, read.error, accepted)
   const message = { url: given.url, headers: given.headers, body: read.message }
   const { body } = message
-  await cancelCall(deps, body)
+  await cancelRequest(deps, body)
   const request = toWebRequest(deps, message)
   if (await isLegacyRequest(request, body)) {
     // Progress notifications need a stream. Every other answer is one JSON body.
@@ -106,13 +106,13 @@ export function inAcceptedForm(answer: unknown, { json }: AcceptedForms): Respon
 }
 
 /**
- * Cancels the call of a request after a cancel notification. The request itself is answered by the
- * node that waits for the call.
+ * Cancels the request that a notification names. The node that runs the tool of the request answers
+ * the request.
  */
-async function cancelCall({ client }: McpDeps, message: unknown): Promise<void> {
+async function cancelRequest({ client }: McpDeps, message: unknown): Promise<void> {
   if (methodOf(message) !== 'notifications/cancelled') return
-  const callId = await client.toolCalls.find(Object(Object(message).params).requestId ?? null)
-  if (callId !== undefined) await client.cancel(callId)
+  const { requestId } = Object(Object(message).params)
+  if (requestId !== undefined) await client.cancelRequest(requestId)
 }
 
 async function answerLegacy(

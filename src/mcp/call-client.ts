@@ -3,8 +3,8 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/request/caller-socket.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
+import type { MessageSender, RunningTools } from './running-tools.ts'
 import type { TaskState } from './tasks.ts'
-import { type MessageSender, ToolCalls, toolOf } from './tool-calls.ts'
 
 /**
  * Makes one call with the caller's own credential. It goes through the proxy route, so that every
@@ -40,12 +40,16 @@ export interface CallClient {
   cancel: (callId: string) => Promise<CallOutcome>
   /** The stored state of an asynchronous call of the caller's account. */
   find: (callId: string) => Promise<AsyncCall | undefined>
-  /** The calls for which requests of this sender wait. */
-  toolCalls: ToolCalls
+  /** Runs a tool for a request, which its client may cancel. */
+  run: <T>(requestId: unknown, tool: () => Promise<T>) => Promise<T>
+  /** Cancels another request of this sender. */
+  cancelRequest: (requestId: unknown) => Promise<void>
   /** Whether this node is closing: it accepts nothing new and finishes what it can. */
   isDraining: () => boolean
   /** Aborted when the client closes the connection or the stream of the answer. */
   left: AbortSignal
+  /** The same, or the client cancels the request. */
+  unwanted: AbortSignal
 }
 
 /** Headers of the caller that are copied to its calls. */
@@ -54,19 +58,21 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scen
 /** Opens the gateway's own routes for the sender of a request. */
 export function openCallClient(
   app: Pick<FastifyInstance, 'inject'>,
-  context: Pick<Context, 'redis' | 'clock' | 'isDraining'>,
+  context: Pick<Context, 'redis' | 'isDraining'>,
   {
     request,
     message,
     left,
     sender,
+    runningTools,
     onAnswer,
   }: {
-    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw'>
+    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip'>
     /** The message to which the calls belong. */
     message: unknown
     left: AbortSignal
     sender: MessageSender
+    runningTools: RunningTools
     /** Called with each answer that a tool reads. */
     onAnswer: (outcome: CallOutcome) => void
   },
@@ -74,10 +80,15 @@ export function openCallClient(
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
   )
+  const unwanted = new AbortController()
+  const leave = () => unwanted.abort(left.reason)
+  if (left.aborted) leave()
+  else left.addEventListener('abort', leave, { once: true })
+  const caller = { id: request.id, tool: toolOf(message), left: unwanted.signal }
   const answerTo = (options: InjectOptions) => {
     const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
     // The await must be inside, because `inject` only sends when it is awaited.
-    return onBehalfOf(request, async () => await app.inject(injected), toolOf(message))
+    return onBehalfOf(caller, async () => await app.inject(injected))
   }
   const inject = async (options: InjectOptions): Promise<CallOutcome> => {
     const { statusCode, headers: answered, body } = await answerTo(options)
@@ -108,18 +119,29 @@ export function openCallClient(
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
     find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
-    toolCalls: new ToolCalls(context.redis, sender, () => context.clock.now()),
+    run: (requestId, tool) => runningTools.run({ sender, requestId }, unwanted, tool),
+    cancelRequest: (requestId) => runningTools.cancel(sender, requestId),
     isDraining: () => context.isDraining,
     left,
+    unwanted: unwanted.signal,
   }
+}
+
+/** The tool that a message calls. If the tool does not exist, there will be no calls. */
+function toolOf(message: unknown): string | undefined {
+  const name: unknown = Object(Object(message).params).name
+  return typeof name === 'string' ? name : undefined
 }
 
 /** A signal that is aborted when the client closes the connection or the stream of the answer. */
 export function whenClientLeaves({ raw }: FastifyReply): AbortSignal {
   const left = new AbortController()
-  raw.once('close', () => {
+  const onClose = () => {
     if (!raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
-  })
+  }
+  // The client may have left while its message was read.
+  if (raw.destroyed) onClose()
+  else raw.once('close', onClose)
   return left.signal
 }
 

@@ -156,7 +156,8 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
         )
   server.setRequestHandler('tools/list', () => ({ tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const called = run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
+    const senders = sendersFor(deps.client, context, era)
+    const called = deps.client.run(context.mcpReq.id, () => run(params.name, params.arguments ?? {}, senders))
     const result = await called.catch((error: unknown) => {
       // Invalid arguments are returned as a result (SEP-1303), so that the model can read how to
       // correct them.
@@ -208,7 +209,7 @@ function sendersFor(client: CallClient, context: ServerContext, era: Era): Sende
   // A batch has no task; it ends with its answer.
   const sendBatch = report ? sendBatchWithProgress(client, report) : plain
   if (era === 'modern' && takesTasks(context)) return { send: sendAsTask(client), sendBatch }
-  return { send: report ? sendWithProgress(client, report, context.mcpReq.id) : plain, sendBatch }
+  return { send: report ? sendWithProgress(client, report) : plain, sendBatch }
 }
 
 function takesTasks({ mcpReq }: ServerContext): boolean {

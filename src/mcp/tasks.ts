@@ -52,41 +52,29 @@ interface Forecast {
 
 /**
  * Sends calls for a client that supports tasks. If a call has no answer within two seconds, it
- * continues as a task. If the client leaves before that, the call is cancelled.
+ * continues as a task. If the client leaves or cancels its request before that, the call is
+ * cancelled.
  */
 export function sendAsTask(client: CallClient): SendCall {
   return async (path, parameters) => {
     const outcome = await sendForecast(client, { path, parameters, waitSeconds: TASK_AFTER_SECONDS })
-    await cancelIfLeft(client, callIdOf(outcome))
+    await cancelIfUnwanted(client, callIdOf(outcome))
     return outcome.status === 202 ? { ...outcome, task: await taskOf(client, outcome) } : outcome
   }
 }
 
 /**
- * Sends calls and reports their progress each second until they end. If the client leaves, or sends
- * a cancel notification (as clients of earlier revisions do), the call is cancelled.
+ * Sends calls and reports their progress each second until they end. If the client leaves or
+ * cancels its request, the call is cancelled.
  */
-export function sendWithProgress(
-  client: CallClient,
-  report: (progress: Progress) => Promise<void>,
-  requestId: unknown,
-): SendCall {
+export function sendWithProgress(client: CallClient, report: (progress: Progress) => Promise<void>): SendCall {
   return async (path, parameters) => {
     const startedAt = performance.now()
     const outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
     const callId = callIdOf(outcome)
-    await cancelIfLeft(client, callId)
+    await cancelIfUnwanted(client, callId)
     if (outcome.status !== 202 || callId === undefined) return outcome
-    const reportWaiting = async (progress: Progress): Promise<void> => {
-      // Fails open: without Redis, a notification cannot cancel the call, which then ends normally.
-      await client.toolCalls.add(requestId, callId).catch(() => undefined)
-      await report(progress)
-    }
-    try {
-      return await followCall(client, reportWaiting, { accepted: outcome, callId, startedAt })
-    } finally {
-      await client.toolCalls.remove(requestId, callId).catch(() => undefined)
-    }
+    return await followCall(client, report, { accepted: outcome, callId, startedAt })
   }
 }
 
@@ -100,7 +88,7 @@ async function followCall(
   let seenAt = performance.now()
   let reportedAt = Number.NEGATIVE_INFINITY
   while (true) {
-    await cancelIfLeft(client, callId)
+    await cancelIfUnwanted(client, callId)
     if (outcome.status !== 202) return outcome
     if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
     if (performance.now() >= drainsUntil) {
@@ -114,9 +102,9 @@ async function followCall(
       await report(progressOf(forecast, reportedAt - startedAt))
     }
     const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(LOOK_AGAIN_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
-    // The abort only ends the pause. The loop checks above whether the client has left.
-    await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
-    if (client.left.aborted) continue
+    // The abort only ends the pause. The loop checks above why.
+    await delay(pauseMs, undefined, { signal: client.unwanted }).catch(() => undefined)
+    if (client.unwanted.aborted) continue
     const seen = await client.look(callId)
     if (!isUnseen(seen)) {
       outcome = seen
@@ -190,11 +178,11 @@ export interface Progress {
   message: string
 }
 
-/** @throws the reason why the client left */
-async function cancelIfLeft({ left, cancel }: CallClient, callId: string | undefined): Promise<void> {
-  if (!left.aborted) return
+/** @throws the reason why nobody wants the call */
+async function cancelIfUnwanted({ unwanted, cancel }: CallClient, callId: string | undefined): Promise<void> {
+  if (!unwanted.aborted) return
   if (callId !== undefined) await cancel(callId)
-  throw left.reason
+  throw unwanted.reason
 }
 
 /** The task of a call that waits or runs. */

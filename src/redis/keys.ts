@@ -158,18 +158,6 @@ export const accountKeys = {
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
   /** String: the asynchronous call was counted as ended. Expires after 1 h. */
   ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
-  /**
-   * Set: calls for which a request of an MCP client waits, by digest of the client's network and
-   * request id. Expires after 15 min. Each call leaves the set when it ends.
-   */
-  toolCalls: (accountId: string, keyId: string, request: string): string =>
-    `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
-  /**
-   * Sorted set: the same calls, by when the waiting node last reported that it waits, in Redis'
-   * time. Expires after 15 min. Each call leaves the set when it ends.
-   */
-  toolCallsSeen: (accountId: string, keyId: string, request: string): string =>
-    `${PREFIX}:{a:${accountId}}:tool-calls-seen:${keyId}:${request}`,
   /** String: result of an asynchronous call. Expires after 15 min. */
   result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
   /**
@@ -256,6 +244,11 @@ export const keys = {
   rememberedSince: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. Does not expire. */
   usagePending: `${PREFIX}:{usage}:pending`,
+  /**
+   * String: how many running tools of MCP clients a notification that cancels a request can mean.
+   * Expires after 10 s.
+   */
+  cancellable: (notification: string): string => `${PREFIX}:{cancellable:${notification}}`,
   /** String: usage with this id was counted. Expires after 5 min. */
   usageWritten: (id: string): string => `${PREFIX}:{usage}:written:${id}`,
   /** Set: ids of batches of usage that are being written to Postgres. Does not expire. */
@@ -275,6 +268,8 @@ export const keys = {
 export const channels = {
   /** `<slug, or *> <call id>`: nobody waits for the call any more, so the worker can stop it. */
   cancel: `${PREFIX}:cancel`,
+  /** `<digest of sender and request id> <notification>`: an MCP client cancelled its request. */
+  cancelRequest: `${PREFIX}:cancel-request`,
   /** `<cap's state key> <waiter>`: a permit may be free for the waiter. */
   wakeUp: `${PREFIX}:wake-up`,
   /** `<slug>`: the upstream's state changed. */

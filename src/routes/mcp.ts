@@ -16,8 +16,8 @@ import type { App } from '../http/request/typed-app.ts'
 import { answerArray, MESSAGES_MAX } from '../mcp/answer-array.ts'
 import type { McpMessage } from '../mcp/answer-message.ts'
 import { openCallClient, whenClientLeaves } from '../mcp/call-client.ts'
+import { type MessageSender, RunningTools } from '../mcp/running-tools.ts'
 import type { McpDeps } from '../mcp/server.ts'
-import type { MessageSender } from '../mcp/tool-calls.ts'
 import { Renderings } from '../pages/rendering.ts'
 import { clientOf } from '../throttles/client-network.ts'
 
@@ -121,6 +121,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
   const { baseUrl } = config.http
   const callers = new RequestCallers(app, context)
+  const runningTools = new RunningTools(context)
   const rendered = new Renderings<string>(() => publicStateOf(catalog, health))
   const depsOf = (request: FastifyRequest, message: { body: unknown; left: AbortSignal }): McpDeps => ({
     catalog,
@@ -133,6 +134,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     rendered,
     quotes: quotesFor(context, callers.of(request)),
     client: openCallClient(app, context, {
+      runningTools,
       request,
       message: message.body,
       left: message.left,

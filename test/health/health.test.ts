@@ -631,7 +631,7 @@ describe('health in Redis', () => {
     const log = createLog({ level: 'silent', pretty: false }, 'test')
     const sources = slugs.map((name) => ({ slug: name }))
     const health = new HealthCache(
-      { redis, redisUrls: [services.redisUrl], clock: new RedisClock(redis, log), log },
+      { redis, announcements: { on: () => undefined }, clock: new RedisClock(redis, log), log },
       sources,
     )
     const read = t.mock.method(redis, 'hgetall')

@@ -712,22 +712,23 @@ describe('the MCP servers', () => {
         },
         body: JSON.stringify(body),
       })
-    const params = {
-      ...{ name: 'call_api', arguments: { api: 'currency', endpoint: '/latest' } },
-      _meta: { progressToken: 'p' },
-    }
-    const answer = post({ jsonrpc: '2.0', id: 7, method: 'tools/call', params }).then((one) => one.text())
-    await until(
-      async () => (await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?'))).length > 0,
-    )
     const cancel = (requestId: unknown) =>
       post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })
-    assert.equal((await cancel('7')).status, 202)
-    assert.equal(await inFlight(), 1)
-    assert.equal((await cancel(7)).status, 202)
-    assert.match(await answer, /CALL_CANCELLED/)
-    assert.equal(await inFlight(), 0)
-    assert.deepEqual(await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?')), [])
+    const call = { api: 'currency', endpoint: '/latest' }
+    for (const params of [
+      { name: 'call_api', arguments: call },
+      { name: 'call_api', arguments: call, _meta: { progressToken: 'p' } },
+      { name: 'call_apis', arguments: { calls: [call] } },
+    ]) {
+      const answer = post({ jsonrpc: '2.0', id: 7, method: 'tools/call', params }).then((one) => one.text())
+      await until(async () => (await inFlight()) === 1)
+      assert.equal((await cancel('7')).status, 202)
+      assert.equal((await cancel(undefined)).status, 202)
+      assert.equal(await inFlight(), 1)
+      assert.equal((await cancel(7)).status, 202)
+      assert.match(await answer, /CALL_CANCELLED/)
+      await until(async () => (await inFlight()) === 0)
+    }
   })
 
   it('the MCP servers answer in the form that a client accepts, and with 406 if it accepts neither form', async () => {

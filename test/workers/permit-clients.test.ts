@@ -59,7 +59,7 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   const caps = new UpstreamCaps({ redis, db, catalog })
   const clock = new RedisClock(redis, log)
   const grants = new GrantLedger(db, clock, log)
-  const health = new HealthCache({ redis, redisUrls: [], clock, log }, [{ slug: 'weather' }])
+  const health = new HealthCache({ redis, announcements: { on: () => undefined }, clock, log }, [{ slug: 'weather' }])
   return { catalog, caps, health, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 

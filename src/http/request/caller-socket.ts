@@ -2,8 +2,12 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyRequest } from 'fastify'
 import type { CallOrigin } from '../../queue/call-job.ts'
 
-/** The connection of a caller, which shows when the caller leaves. */
-export type CallerSocket = FastifyRequest['raw']['socket']
+/** What shows when a caller leaves: its connection, or for a tool, its request. */
+export interface CallerSocket {
+  readonly destroyed: boolean
+  once: (event: 'close', listener: () => void) => unknown
+  off: (event: 'close', listener: () => void) => unknown
+}
 
 /** A request whose handler makes calls within this process. */
 interface Caller {
@@ -20,11 +24,20 @@ const callers = new AsyncLocalStorage<Caller>()
  * caller leaves.
  */
 export function onBehalfOf<T>(
-  { raw, id }: Pick<FastifyRequest, 'raw' | 'id'>,
+  { id, tool, left }: { id: string; tool: string | undefined; left: AbortSignal },
   work: () => T,
-  tool?: string | undefined,
 ): T {
-  return callers.run({ socket: raw.socket, requestId: id, tool }, work)
+  return callers.run({ socket: closedWith(left), requestId: id, tool }, work)
+}
+
+function closedWith(left: AbortSignal): CallerSocket {
+  return {
+    get destroyed() {
+      return left.aborted
+    },
+    once: (_event, listener) => left.addEventListener('abort', listener, { once: true }),
+    off: (_event, listener) => left.removeEventListener('abort', listener),
+  }
 }
 
 /** The connection of the client that waits for a request's answer. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Socket } from 'node:net'
 import { describe, it } from 'node:test'
-import type { FastifyRequest } from 'fastify'
 import { AccountRequests } from '../../../src/http/request/account-requests.ts'
 import { onBehalfOf } from '../../../src/http/request/caller-socket.ts'
+
+const TOOL = { id: 'req_1', tool: 'call_api', left: new AbortController().signal }
 
 const REFUSED = { code: 'RATE_LIMIT_EXCEEDED' }
 
@@ -18,8 +18,7 @@ describe('the requests of an account', () => {
   it('requests that the gateway itself makes for a request that it has accepted do not count a second time', () => {
     const requests = new AccountRequests(0.001)
     requests.take('a')
-    const raw = { socket: new Socket() } as FastifyRequest['raw']
-    onBehalfOf({ raw, id: 'req_1' }, () => requests.take('a'))
+    onBehalfOf(TOOL, () => requests.take('a'))
     assert.throws(() => requests.take('a'), REFUSED)
   })
 
@@ -31,8 +30,7 @@ describe('the requests of an account', () => {
     requests.countRefusedCall('a')
     assert.throws(() => requests.checkRefusedCalls('a'), REFUSED)
     requests.checkRefusedCalls('b')
-    const raw = { socket: new Socket() } as FastifyRequest['raw']
-    onBehalfOf({ raw, id: 'req_1' }, () => {
+    onBehalfOf(TOOL, () => {
       requests.checkRefusedCalls('a')
       requests.countRefusedCall('b')
     })
