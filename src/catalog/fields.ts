@@ -3,9 +3,10 @@
  * and a reader, which says where the upstream's answer has the value. `record` combines fields into
  * the schema and the reader of an object.
  *
- * Readers never throw, whatever JSON an upstream sends. If a `field` is missing or has another
- * type, it becomes null or an empty list. If a `required` field is missing, or a `readable` list
- * cannot be read, the reader of the whole record returns undefined.
+ * Readers never throw, whatever JSON an upstream sends. If a `field` is missing, it becomes null or
+ * an empty list, and a value of another type becomes null. If a `required` field is missing, or
+ * there is something in place of a list that cannot be read as the list, the reader of the whole
+ * record returns undefined.
  */
 import Type, {
   type Static,
@@ -128,14 +129,19 @@ function requiredField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
 }
 
 function listField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
-  return (from: From, description: string): Field<TArray<Schema>> => {
+  return (from: From, description: string): Field<TArray<Schema>, undefined> => {
     const value = valueAt(from)
     const readList = (source: Source) => items(value(source)).flatMap((item) => read(item) ?? [])
-    return { schema: Type.Array(schema(), { description }), read: readList as Field<TArray<Schema>>['read'] }
+    const list = { schema: Type.Array(schema(), { description }), read: readList as Field<TArray<Schema>>['read'] }
+    return listOrNone(from, list)
   }
 }
 
-/** Fields that become null or an empty list if the upstream's answer lacks them. */
+/**
+ * Fields that become null or an empty list if the upstream's answer lacks them. An empty list is an
+ * answer, such as "no synonyms". So if the answer has something in place of the list that cannot be
+ * read as the list, the reader of the record returns undefined.
+ */
 export const field = {
   text: nullableField(kinds.text),
   filledText: nullableField(kinds.filledText),
@@ -178,12 +184,8 @@ export const field = {
    * The objects of a list. Items that are not objects are left out, and so are objects without a
    * required field.
    */
-  records<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
-    const value = valueAt(from)
-    const { schema, read } = record(fields)
-    const readAll = (source: Source) => objects(value(source)).flatMap((item) => read(item) ?? [])
-    return { schema: Type.Array(schema, { description }), read: readAll } as Field<TArray<ObjectOf<Of>>>
-  },
+  records: <Of extends Fields>(from: From, description: string, fields: Of) =>
+    listOrNone(from, recordsAt(from, description, fields)),
 
   /** A field with its own schema and reader. */
   computed: <Schema extends TSchema>(schema: Schema, read: (source: Source) => Static<Schema>): Field<Schema> => ({
@@ -210,16 +212,16 @@ export const required = {
     read: (source) => read(source) ?? undefined,
   }),
 
-  /** As `readable.texts`, but missing if there is no list. */
+  /** As `field.texts`, but missing if there is no list. */
   texts(from: From, description: string): Field<TArray<TString>, undefined> {
     const value = valueAt(from)
-    const { schema, read } = readable.texts(from, description)
+    const { schema, read } = field.texts(from, description)
     return { schema, read: (source) => (Array.isArray(value(source)) ? read(source) : undefined) }
   },
 
   /** As `field.records`, but missing if there is no list, or if no item can be read. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {
-    return listOf(from, field.records(from, description, fields))
+    return listOf(from, recordsAt(from, description, fields))
   },
 
   /**
@@ -241,18 +243,14 @@ export const required = {
   ): Field<Schema, undefined> => ({ schema, read }),
 }
 
-/**
- * Lists that an upstream may leave out and whose emptiness is an answer. If the answer has
- * something else in place of the list, or the list cannot be read, the reader of the record returns
- * undefined.
- */
-export const readable = {
-  texts: (from: From, description: string) => listOrNone(from, field.texts(from, description)),
-  integers: (from: From, description: string) => listOrNone(from, field.integers(from, description)),
-  records: <Of extends Fields>(from: From, description: string, fields: Of) =>
-    listOrNone(from, field.records(from, description, fields)),
+function recordsAt<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
+  const value = valueAt(from)
+  const { schema, read } = record(fields)
+  const readAll = (source: Source) => objects(value(source)).flatMap((item) => read(item) ?? [])
+  return { schema: Type.Array(schema, { description }), read: readAll } as Field<TArray<ObjectOf<Of>>>
 }
 
+/** A list that may be absent. It counts as missing if what is there cannot be read. */
 function listOrNone<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
   const value = valueAt(from)
   const read = (source: Source) => {

@@ -40,6 +40,14 @@ export function listedObjects(value: unknown): Record<string, unknown>[] | undef
   return found.length === 0 && value.length > 0 ? undefined : found
 }
 
+/**
+ * What a function makes of the objects of a JSON array. Any other value stays as it is, so that the
+ * field of the list counts as missing and not as empty.
+ */
+export function mapObjects(value: unknown, map: (item: Record<string, unknown>) => unknown): unknown {
+  return listedObjects(value)?.flatMap(map) ?? value
+}
+
 export function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

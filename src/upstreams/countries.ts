@@ -1,6 +1,6 @@
 import { codeOfCommonName, comparableName, namesNoCountry, searchableName } from '../catalog/country-names.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { isObject, items, listedObjects, members, number, objects, text } from '../catalog/json.ts'
+import { isObject, items, listedObjects, mapObjects, members, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { singleSpaced, upperCased } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -33,7 +33,7 @@ const country = record({
   area_km2: field.number('area', 'Square kilometres'),
   latlng: field.numbers(({ latlng }) => whole(latlng), 'Degrees north and east; may be empty'),
   languages: field.texts(
-    ({ languages }) => objects(languages).map(({ name }) => name),
+    ({ languages }) => mapObjects(languages, ({ name }) => name),
     'English names of the languages',
   ),
   currencies: field.records('currencies', 'Currencies in use', {

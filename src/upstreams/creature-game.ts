@@ -1,6 +1,6 @@
 import Type from 'typebox'
-import { field, readable, record, required, type Source } from '../catalog/fields.ts'
-import { integer, items, listedObjects, members, nullable, number, objects, text } from '../catalog/json.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { integer, items, listedObjects, mapObjects, members, nullable, number, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -75,8 +75,8 @@ const numberOfSpecies = new Map(Object.entries({
 const creature = record({
   id: required.notNull(field.integer('id', 'Number of the creature')),
   name: field.text('name', 'Name of the creature, lower case'),
-  types: readable.texts(
-    ({ types }) => (listedObjects(types) ? bySlot(types).map((entry) => members(entry.type).name) : types),
+  types: required.texts(
+    ({ types }) => mapObjects(bySlot(types), ({ type }) => members(type).name),
     'One or two types, such as electric',
   ),
   height: field.number('height', 'Decimetres'),
@@ -84,7 +84,7 @@ const creature = record({
   height_m: field.number(({ height }) => tenthOf(height), 'Metres'),
   weight_kg: field.number(({ weight }) => tenthOf(weight), 'Kilograms'),
   base_experience: field.number('base_experience', 'Experience points for defeating it'),
-  abilities: field.records('abilities', 'Abilities it can have', {
+  abilities: required.records('abilities', 'Abilities it can have', {
     name: field.text('ability.name', 'Name of the ability, lower case'),
     is_hidden: field.flag('is_hidden', 'Whether it is the hidden ability'),
     slot: field.wholeNumber('slot', 'Position among its abilities, 1 to 3'),
@@ -106,8 +106,8 @@ const ability = record({
   generation: field.text('generation.name', 'Games that introduced it, such as generation-iii'),
   short_effect: field.text((source) => english(source).short_effect, 'English'),
   is_main_series: field.flag('is_main_series', 'Whether it is from the main series of games'),
-  creatures: field.texts(
-    ({ pokemon }) => objects(pokemon).map((entry) => members(entry.pokemon).name),
+  creatures: required.texts(
+    (source) => mapObjects(source.pokemon, ({ pokemon }) => members(pokemon).name),
     'Names of the creatures that can have it',
   ),
 })
@@ -201,9 +201,9 @@ function resourceName(parameter: string, given: string): string {
   return name
 }
 
-function bySlot(entries: unknown): Source[] {
+function bySlot(entries: unknown): unknown {
   const slot = (entry: Source) => integer(entry.slot) ?? Number.MAX_SAFE_INTEGER
-  return objects(entries).toSorted((one, other) => slot(one) - slot(other))
+  return listedObjects(entries)?.toSorted((one, other) => slot(one) - slot(other)) ?? entries
 }
 
 /**

@@ -1,4 +1,4 @@
-import { field, readable, record, required, type Source } from '../catalog/fields.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, items, listedObjects, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
@@ -16,9 +16,9 @@ const SENSE_DEPTH_MAX = 3
 const definition = record({
   word: required.text('word', 'The word, as the source writes it'),
   phonetic: field.text('phonetic', 'IPA'),
-  meanings: readable.records('meanings', 'Meanings, by part of speech', {
+  meanings: field.records('meanings', 'Meanings, by part of speech', {
     part_of_speech: field.text('partOfSpeech', 'noun, verb and others'),
-    definitions: readable.records('definitions', 'Definitions of this part of speech', {
+    definitions: field.records('definitions', 'Definitions of this part of speech', {
       definition: required.notNull(field.text('definition', 'The meaning in a sentence')),
       example: field.text('example', 'A sentence that uses the word'),
       synonyms: field.texts('synonyms', 'Words of the same meaning'),
@@ -119,8 +119,8 @@ export default upstream({
       readFrom: ({ body, parameters }) => {
         const entries = listedObjects(body)
         if (entries?.length === 0) return notFound()
-        const isOfWord = entries?.some(({ word, meanings }) => (word ?? meanings) !== undefined)
-        return entries && isOfWord ? joined(entries, parameters.word) : undefined
+        const hasMeanings = entries?.some(({ meanings }) => meanings !== undefined)
+        return entries && hasMeanings ? joined(entries, parameters.word) : undefined
       },
       example: recordings['/define'],
     }),
@@ -169,7 +169,7 @@ function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: 
       ...entry,
       definitions: definitionsOf(entry),
     })),
-    sourceUrls: [url],
+    sourceUrls: texts([url]),
     license: isObject(license) ? license : undefined,
   }
 }

@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, members, number, objects, text } from '../catalog/json.ts'
+import { filledText, mapObjects, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -28,7 +28,7 @@ const answer = record({
   definition_url: field.text('DefinitionURL', 'Page the definition comes from'),
   entity: field.text('Entity', 'Kind of subject, such as programming language; empty if unknown'),
   redirect: field.text('Redirect', 'Where a !bang query leads'),
-  related_topics: field.records(
+  related_topics: required.records(
     ({ RelatedTopics }) => ungrouped(RelatedTopics),
     'Related subjects; on a disambiguation, the possible ones',
     {
@@ -38,7 +38,7 @@ const answer = record({
       group: field.text('group', 'Heading that the topic stands under'),
     },
   ),
-  results: field.records('Results', 'Official links of the subject', {
+  results: required.records('Results', 'Official links of the subject', {
     text: field.text(written('Text'), 'Title of the link'),
     url: field.text('FirstURL', 'Address of the link'),
   }),
@@ -103,8 +103,8 @@ function imageUrl(value: unknown): string | null {
 }
 
 /** Topics, the topics of groups under the name of their group. */
-function ungrouped(topics: unknown): Source[] {
-  return objects(topics).flatMap((entry) =>
+function ungrouped(topics: unknown): unknown {
+  return mapObjects(topics, (entry) =>
     Array.isArray(entry.Topics)
       ? objects(entry.Topics).map((topic) => ({ ...topic, group: entry.Name }))
       : { ...entry, group: null },

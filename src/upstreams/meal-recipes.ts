@@ -132,5 +132,7 @@ function wordsOf(list: unknown): string[] {
 /** The numbered slots; an empty slot does not end the list. */
 function ingredientsOf(meal: Source): Source[] {
   const slots = Array.from({ length: INGREDIENTS_MAX }, (_, index) => index + 1)
-  return slots.map((slot) => ({ name: meal[`strIngredient${slot}`], measure: meal[`strMeasure${slot}`] }))
+  return slots
+    .map((slot) => ({ name: meal[`strIngredient${slot}`], measure: meal[`strMeasure${slot}`] }))
+    .filter(({ name }) => (typeof name === 'string' ? name.trim() !== '' : (name ?? null) !== null))
 }

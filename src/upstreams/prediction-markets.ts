@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { items, listedObjects, members, numeric, objects } from '../catalog/json.ts'
+import { items, listedObjects, mapObjects, members, numeric } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
@@ -67,7 +67,7 @@ const events = record({
     liquidity: field.numeric('liquidity', 'US dollars on offer'),
     open_interest: field.number('openInterest', 'US dollars at stake'),
     comment_count: field.wholeNumber('commentCount', 'Number of comments'),
-    tags: field.texts(({ tags }) => objects(tags).map(({ label }) => label), 'Names of its topics'),
+    tags: field.texts(({ tags }) => mapObjects(tags, ({ label = [] }) => label), 'Names of its topics'),
     image_url: field.filledText('image', 'Picture'),
     markets: field.records('markets', 'Markets of the event', {
       ...identity,

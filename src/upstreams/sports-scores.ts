@@ -1,7 +1,7 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, items, listedObjects, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { filledText, items, listedObjects, mapObjects, members, numeric, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param, REQUESTS_MAX } from '../catalog/parameters.ts'
@@ -83,7 +83,7 @@ const details = {
     country: field.text('address.country', 'Country of the venue'),
   }),
   broadcasts: field.texts(
-    (event) => objects(competitionOf(event).broadcasts).flatMap(({ names }) => texts(names)),
+    (event) => mapObjects(competitionOf(event).broadcasts, ({ names = [] }) => names),
     'Names of the broadcasters',
   ),
   note: field.filledText(

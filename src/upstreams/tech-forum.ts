@@ -1,4 +1,4 @@
-import { field, readable, record, required } from '../catalog/fields.ts'
+import { field, record, required } from '../catalog/fields.ts'
 import { integer, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
@@ -7,7 +7,7 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/tech-forum.json' with { type: 'json' }
 
-const top = record({ story_ids: readable.integers('story_ids', 'Ids of the stories, as ranked') })
+const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })
 
 const story = record({
   by: field.text('by', 'Author; none on deleted items'),

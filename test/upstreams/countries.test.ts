@@ -130,6 +130,19 @@ test('lists that are left out are empty', () => {
   assert.deepEqual([latlng, languages, currencies, timezones, borders], [[], [], [], [], []])
 })
 
+test('languages, currencies or borders in another form are no country without them', () => {
+  for (const list of [
+    { languages: { eng: 'English' } },
+    { languages: [{ label: 'English' }] },
+    { currencies: { EUR: { name: 'Euro' } } },
+    { borders: 'SWE' },
+  ]) {
+    const result = interpret(code, { name: 'Finland', alpha2Code: 'FI', ...list }, { code: 'FI' })
+    assert.ok('responseClass' in result, JSON.stringify(list))
+    assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
+  }
+})
+
 test('coordinates of which one is missing are none, because the other one would be read in its place', () => {
   for (const latlng of [
     [64, null],

@@ -27,6 +27,9 @@ function codeOf(endpoint: Endpoint, status: number, body: unknown) {
   return 'responseClass' in result ? result.responseClass.code : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
+/** What every answer has. */
+const LISTS = { types: [], abilities: [], pokemon: [] }
+
 test('the recorded answers map to the recorded data', () => {
   for (const endpoint of [creature, ability])
     assert.deepEqual(dataOf(endpoint, endpoint.example.response), endpoint.example.data)
@@ -136,22 +139,24 @@ test('a plain text 400, which an unknown route has, is a failure as 504 is', () 
 
 test('types are ordered by slot', () => {
   const types = [{ slot: 2, type: { name: 'poison' } }, { slot: 1, type: { name: 'grass' } }, null]
-  assert.deepEqual(dataOf(creature, { id: 1, types }).types, ['grass', 'poison'])
+  assert.deepEqual(dataOf(creature, { ...LISTS, id: 1, types }).types, ['grass', 'poison'])
 })
 
 test('height and weight are given as they are and in metres and kilograms', () => {
-  const data = dataOf(creature, { id: 1, height: 7, weight: 69 })
+  const data = dataOf(creature, { ...LISTS, id: 1, height: 7, weight: 69 })
   assert.deepEqual([data.height, data.height_m, data.weight, data.weight_kg], [7, 0.7, 69, 6.9])
 })
 
 test('an ability that is null has no name', () => {
   const abilities = [{ ability: null, is_hidden: true, slot: 3 }]
-  assert.deepEqual(dataOf(creature, { id: 1, abilities }).abilities, [{ name: null, is_hidden: true, slot: 3 }])
+  assert.deepEqual(dataOf(creature, { ...LISTS, id: 1, abilities }).abilities, [
+    { name: null, is_hidden: true, slot: 3 },
+  ])
 })
 
 test('what a creature lacks is null or empty', () => {
   assert.deepEqual(
-    dataOf(creature, { id: 10001, name: 'form', base_experience: null, sprites: { front_default: null } }),
+    dataOf(creature, { ...LISTS, id: 10001, name: 'form', base_experience: null, sprites: { front_default: null } }),
     {
       id: 10001,
       name: 'form',
@@ -171,14 +176,18 @@ test('what a creature lacks is null or empty', () => {
 
 test('the effect is in English, in whatever order the languages come', () => {
   const entry = (name: string, effect: string) => ({ effect, short_effect: `${effect} short`, language: { name } })
-  const data = dataOf(ability, { id: 1, effect_entries: [entry('fr', 'un'), entry('en', 'one'), entry('de', 'eins')] })
+  const data = dataOf(ability, {
+    ...LISTS,
+    id: 1,
+    effect_entries: [entry('fr', 'un'), entry('en', 'one'), entry('de', 'eins')],
+  })
   assert.deepEqual([data.effect, data.short_effect], ['one', 'one short'])
 })
 
 test('an ability of a side game has no effect text in English', () => {
   const entries = [{ effect: 'un', short_effect: 'u', language: { name: 'fr' } }]
   for (const effect_entries of [[], entries]) {
-    const data = dataOf(ability, { id: 10001, is_main_series: false, effect_entries })
+    const data = dataOf(ability, { ...LISTS, id: 10001, is_main_series: false, effect_entries })
     assert.deepEqual([data.effect, data.short_effect, data.is_main_series], [null, null, false])
   }
 })
@@ -189,7 +198,7 @@ test('answers are kept for a day, as the upstream asks', () => {
 
 test('types in a form that cannot be read are no creature without a type', () => {
   const codeFor = (types: unknown) => {
-    const read = interpret(creature, 200, { id: 1, name: 'a', types })
+    const read = interpret(creature, 200, { ...LISTS, id: 1, name: 'a', types })
     return 'data' in read ? read.data.types : read.responseClass.code
   }
   for (const types of [
@@ -198,7 +207,17 @@ test('types in a form that cannot be read are no creature without a type', () =>
     [{ slot: 1, kind: { name: 'fire' } }],
     [{ slot: 1, type: 3 }],
     [null],
+    null,
   ])
     assert.equal(codeFor(types), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(types))
-  for (const types of [[], null]) assert.deepEqual(codeFor(types), [])
+  assert.deepEqual(codeFor([]), [])
+})
+
+test('without the lists that every answer has, there is no creature or ability with empty lists', () => {
+  for (const [endpoint, name] of [
+    [creature, 'types'],
+    [creature, 'abilities'],
+    [ability, 'pokemon'],
+  ] as const)
+    assert.equal(codeOf(endpoint, 200, { ...LISTS, id: 1, [name]: undefined }), 'UPSTREAM_INVALID_RESPONSE', name)
 })

@@ -170,3 +170,9 @@ test('an answer that is a number is its text', () => {
   assert.equal(dataOf({ ...nothing, Answer: true }).answer, null)
   assert.equal(dataOf({ ...nothing, Answer: [3] }).answer, null)
 })
+
+test('without the lists that every answer has, nothing is said about related topics and results', () => {
+  for (const name of ['RelatedTopics', 'Results'])
+    for (const list of [undefined, null, { 0: {} }, ['a']])
+      assert.equal(classOf(200, { ...nothing, [name]: list }).code, 'UPSTREAM_INVALID_RESPONSE', name)
+})
