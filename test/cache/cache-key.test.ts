@@ -16,7 +16,7 @@ it("an answer that is a caller's own is shared neither with another account nor 
   assert.equal(new Set([own, ...others].map(answerOf)).size, 4)
 })
 
-it('an answer that was mapped by one document of an own API is not used for another document', () => {
+it('an answer that was mapped by a document of an own API is not used for a later document', () => {
   const call = { slug: 'shop', endpoint: '/orders', parameters: {}, extra: [], raw: false, accountId: 'a' }
   const answers = [call, { ...call, document: 'before' }, { ...call, document: 'after' }].map(
     (of) => cacheKeys({ cache: { seconds: 60 } }, of)?.answer,

@@ -61,7 +61,7 @@ describe('stored answers', () => {
     assert.ok(bytes > used * 0.8 && bytes < used * 1.3, `counted ${bytes}, used ${used}`)
   })
 
-  it('stored answers of calls with undeclared parameters push out each other and nobody else’s', async () => {
+  it('stored answers of calls with undeclared parameters evict each other, and no other answers', async () => {
     await store('rooms', 'plain', 100_000)
     for (let index = 0; index < 40; index += 1)
       await store('rooms', `made-up-${index}`, 400_000, { hasUndeclared: true })
@@ -71,7 +71,7 @@ describe('stored answers', () => {
     assert.equal(await cache.get(upstreamKeys.cacheEntry('rooms', 'made-up-0')), undefined)
   })
 
-  it('stored answers of an account that fills the room make way for answers of other accounts, and an account alone has all the room', async () => {
+  it('answers of an account that fills the room make way for answers of other accounts, and an account that is alone has all the room', async () => {
     const room = 16 * 1024 * 1024
     for (let index = 0; index < 20; index += 1) await store('shares', `other-${index}`, 100_000, { owner: 'other' })
     for (let index = 0; index < 60; index += 1) await store('shares', `many-${index}`, 500_000, { owner: 'greedy' })
@@ -94,7 +94,7 @@ describe('stored answers', () => {
     assert.equal(await kept('other', 20), 20)
   })
 
-  it('stored answers of accounts with as much as each other make way in turn', async () => {
+  it('answers of accounts that use equal room make way in turn', async () => {
     for (let index = 0; index < 2_500; index += 1) {
       await store('even', `${index}`.padStart(6, '0'), 1_000, { hasUndeclared: true, owner: `owner-${index % 2}` })
     }
@@ -103,7 +103,7 @@ describe('stored answers', () => {
     assert.ok(less + more > 2 * 1024 * 1024 * 0.98 && more - less < 4_000, owners.join(' '))
   })
 
-  it('stored answers of an account that has most make way although all others end sooner', async () => {
+  it('answers of the account that uses most room make way although all other answers end sooner', async () => {
     for (let index = 0; index < 400; index += 1) await store('late', `soon-${index}`, 10_000, { owner: 'small' })
     for (let index = 0; index < 60; index += 1)
       await store('late', `late-${index}`, 500_000, { owner: 'greedy', freshMs: 7_200_000 })
@@ -111,7 +111,7 @@ describe('stored answers', () => {
     assert.equal(await redis.exists(...keys), 400)
   })
 
-  it('stored answers of a version that kept none by owner make way too, the answers that end soonest first', async () => {
+  it('answers that a version without owners stored make way too, and the answers that end soonest go first', async () => {
     const small = ['small-0', 'small-1', 'small-2']
     for (const name of small) await store('upgrade', name, 1_000, { owner: 'small', freshMs: 1_000_000 })
     for (let index = 0; index < 40; index += 1) {
@@ -125,7 +125,7 @@ describe('stored answers', () => {
     assert.equal(await redis.exists(...newest), 3)
   })
 
-  it('stored answers that workers of a version without it end and renew leave nothing by owner, and are counted right', async () => {
+  it('answers that workers of a version without owners remove and renew leave nothing under their owner, and are counted right', async () => {
     const names = Array.from({ length: 38 }, (_, index) => `both-${index}`)
     for (const name of names) await store('both', name, 400_000)
     const [index, sizes] = [partitionKey('index', 'both', 'plain'), partitionKey('sizes', 'both', 'plain')]
@@ -155,7 +155,7 @@ describe('stored answers', () => {
     assert.ok((byOwner ?? 0) >= kept.length - 3 && (byOwner ?? 0) <= kept.length, `${byOwner} of ${kept.length}`)
   })
 
-  it('stored answers that have ended give their room back, to the accounts that had it', async () => {
+  it('answers that have expired give their room back to the accounts that used it', async () => {
     const at = (storedAt: number, hash: string, freshMs: number) =>
       store('ended', hash, 1_000, { storedAt, freshMs, owner: hash.slice(0, 1) })
     for (let index = 0; index < 600; index += 1) await at(STORED_AT, `${index % 2 ? 'a' : 'b'}-${index}`, 1_000)
@@ -165,7 +165,7 @@ describe('stored answers', () => {
     assert.deepEqual(owners, ['c', String(await counted('ended', 'plain'))])
   })
 
-  it('stored answers that have ended make way before any answer of an account that has more', async () => {
+  it('expired answers make way before any answer of an account that uses more room', async () => {
     const name = (index: number) => `${index}`.padStart(3, '0')
     const at = (index: number, owner: string, storedAt: number, freshMs: number) =>
       store('ended-first', owner + name(index), 100_000, { hasUndeclared: true, owner, storedAt, freshMs })
@@ -176,20 +176,20 @@ describe('stored answers', () => {
     assert.equal(await redis.exists(...keys), 18)
   })
 
-  it('stored answers that are stored again are counted once', async () => {
+  it('an answer that is stored again is counted once', async () => {
     for (let index = 0; index < 5; index += 1) await store('again', 'same', 1_000)
     const bytes = await counted('again', 'plain')
     assert.ok(bytes > 1_000 && bytes < 2_500, String(bytes))
     assert.deepEqual(await known('again'), [1, 1, 1])
   })
 
-  it('stored answers end when they are too old to be served in any case', async () => {
+  it('an answer expires when it is too old for every use', async () => {
     await store('ending', 'any', 1_000)
     const lifeMs = await redis.pttl(upstreamKeys.cacheEntry('ending', 'any'))
     assert.ok(lifeMs > 3_540_000 && lifeMs <= 3_600_000, `a stored answer lives ${lifeMs} ms`)
   })
 
-  it('answers of several APIs that come together are stored together, and an answer that cannot be stored leaves the others alone', async () => {
+  it('answers of several APIs that come together are stored together, and an answer that cannot be stored does not keep the others out', async () => {
     await redis.set(partitionKey('index', 'together-1', 'plain'), 'no sorted set')
     const slugs = Array.from({ length: 20 }, (_, index) => `together-${index}`)
     assert.deepEqual(

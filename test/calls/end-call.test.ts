@@ -43,7 +43,7 @@ it('an asynchronous call is counted once if the connection breaks between its re
   assert.deepEqual(await counted(), [1])
 })
 
-it('an asynchronous call that two processes end is counted once, and one process learns that it was the first', async () => {
+it('an asynchronous call that two processes end is counted once, and only the first process learns that it was the first', async () => {
   const { call, counted, isInFlight } = await open()
   const outcomes = await Promise.all([
     completeCall(redis, call, { reach: 'answered' }),

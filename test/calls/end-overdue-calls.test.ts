@@ -44,7 +44,7 @@ async function open(t: TestContext) {
   return { context, redis, queue, accountId, enqueue }
 }
 
-test('asynchronous calls that no worker takes by their deadline get their result, cost nothing, and leave Redis', async (t) => {
+test('an asynchronous call that no worker takes by its deadline gets a result, costs nothing, and leaves Redis', async (t) => {
   const { context, redis, queue, accountId, enqueue } = await open(t)
   const overdue = await Promise.all(Array.from({ length: PAGE_JOBS + 1 }, () => enqueue({})))
   const staying = await Promise.all([enqueue({ deadline: Date.now() + 600_000 }), enqueue({ isAsync: false })])
@@ -72,7 +72,7 @@ test('asynchronous calls that no worker takes by their deadline get their result
   assert.deepEqual([counted?.labels.code, counted?.value], ['DEADLINE_EXCEEDED', overdue.length])
 })
 
-test('an asynchronous call whose worker was lost gets its result past its deadline, whether or not another worker runs', async (t) => {
+test('an asynchronous call whose worker was lost gets a result after its deadline, whether or not another worker runs', async (t) => {
   const { context, redis, queue, accountId, enqueue } = await open(t)
   const stalledInterval = 50
   const options = { connection: redis, prefix: LANE.prefix, autorun: false, stalledInterval }
@@ -105,7 +105,7 @@ test('an asynchronous call whose worker was lost gets its result past its deadli
   )
 })
 
-test('an asynchronous write that a lost worker had begun ends as OUTCOME_UNKNOWN, and one that no worker had begun as unsent', async (t) => {
+test('an asynchronous write ends as OUTCOME_UNKNOWN if a lost worker had begun it, and as unsent if no worker had begun it', async (t) => {
   const { context, redis, queue, accountId, enqueue } = await open(t)
   const catalog = await loadCatalog(new Map(), { isOperatorNamed: false, ownFolder: OWN_FOLDER })
   const write = { slug: 'orders', endpoint: '/create-order' }

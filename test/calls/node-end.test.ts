@@ -16,7 +16,7 @@ import { testSecrets, until } from '../support/gateway.ts'
 import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
 
-test('a node that ends completes the call whose caller just left, though its worker has not replied', async (t) => {
+test('a node that shuts down completes a call whose caller has just left although its worker has not replied', async (t) => {
   const services = await startServices()
   const config = loadProcessConfig('web', {
     ...testSecrets(),

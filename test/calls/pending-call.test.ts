@@ -88,7 +88,7 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
 
 const end = ({ replies }: Node) => replies.rejectAll(new GatewayError('DRAINING'))
 
-test('an asynchronous call whose node ends, or whose caller leaves, goes on and is answered as one that is pending', async (t) => {
+test('an asynchronous call whose node shuts down, or whose caller leaves, goes on and is answered as a pending call', async (t) => {
   for (const isNodesEnd of [true, false]) {
     const node = openNode(t)
     const { ended, isQueued, socket } = call(node, 5_000)
@@ -100,7 +100,7 @@ test('an asynchronous call whose node ends, or whose caller leaves, goes on and 
   }
 })
 
-test('an asynchronous call whose kept result its node cannot read is answered as one that is pending: it is charged', async (t) => {
+test('an asynchronous call whose kept result its node cannot read is answered as a pending call, because it is charged', async (t) => {
   const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
   const node = openNode(t, redis)
   const { ended, job, isQueued } = call(node, 5_000)
@@ -114,7 +114,7 @@ test('an asynchronous call whose kept result its node cannot read is answered as
   assert.deepEqual(await ended, { kind: 'accepted' })
 })
 
-test('a call whose node is shutting down, or has shut down already, is withdrawn, and the answer says to send it again', async (t) => {
+test('a call is withdrawn if its node is shutting down or has shut down, and the answer says to send it again', async (t) => {
   const node = openNode(t)
   const first = call(node)
   await until(first.isQueued)
@@ -150,7 +150,7 @@ test('a call that could not be queued leaves the wait queue when Redis is back',
   await until(async () => (await cap.read()).ahead === 0, 10_000)
 })
 
-test('an asynchronous call that Redis queued without saying so is withdrawn, and counted once though a worker had it', async (t) => {
+test('an asynchronous call that Redis queued without a reply is withdrawn, and counted once although a worker had it', async (t) => {
   const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
   const queues = new CallQueues(redis, log)
   t.after(() => queues.close())

@@ -99,7 +99,7 @@ async function admitBatch(
 const queuedCalls = async ({ context }: Node): Promise<CallJob[]> =>
   (await context.queues.of('currency').getJobs()).flatMap(({ data }) => parseCalls(data))
 
-test('calls of a batch that were not made because Redis went away cost nothing when it is back', async (t) => {
+test('calls of a batch that were not made because Redis went away cost nothing when Redis is back', async (t) => {
   const node = await openNode(t)
   const { context, proxy, redis } = node
   const { batch, used } = await admitBatch(node, { calls: 6, inFlight: 2, timeoutMs: 500 })
@@ -160,7 +160,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
   await until(async () => (await waiting()) === 0, 10_000)
 })
 
-test('the wait of a call of a batch for its upstream is measured from when the call is queued, not from when the batch arrived', async (t) => {
+test('how long a call of a batch waits for its upstream is measured from the time at which it is queued, not from the arrival of the batch', async (t) => {
   const node = await openNode(t)
   const { context } = node
   const { batch } = await admitBatch(node, { calls: 2, inFlight: 1, timeoutMs: 60_000 })
@@ -190,7 +190,7 @@ test('the wait of a call of a batch for its upstream is measured from when the c
   assert.equal(later.deadline, deadline)
 })
 
-test('a call of a batch whose caller leaves is counted as one whose answer nobody read', async (t) => {
+test('a call of a batch whose caller leaves is counted as a call whose answer nobody read', async (t) => {
   const node = await openNode(t)
   const { context } = node
   const { batch } = await admitBatch(node, { calls: 1, inFlight: 1, timeoutMs: 60_000 })

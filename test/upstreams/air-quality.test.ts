@@ -20,14 +20,14 @@ test("the position is the position of the model's grid cell, not the requested p
   assert.equal(data.longitude, 13.450001)
 })
 
-test('time is local to the timezone beside it: GMT unless a zone is requested', () => {
+test('the time is local to the time zone in the data, which is GMT unless the call requests a zone', () => {
   const body = { timezone: 'GMT', current: { time: '2024-02-21T15:00' } }
   const data = dataOf(airQuality, '/current', { body })
   assert.equal(data.time, '2024-02-21T15:00')
   assert.equal(data.timezone, 'GMT')
 })
 
-test('a variable without a model value, and one left out, are null', () => {
+test('a variable is null if the model has no value for it, or if the answer leaves it out', () => {
   const data = dataOf(airQuality, '/current', { body: { current: { pm10: 9.7, ozone: null } } })
   assert.equal(data.pm10, 9.7)
   assert.equal(data.ozone, null)
@@ -50,7 +50,7 @@ test('several places are refused before the call', () => {
   assert.ok(!fits(current, { latitude: '52.52,48.1', longitude: 13.41 }))
 })
 
-test('coordinates out of range are refused before the call, and the bounds themselves are not', () => {
+test('coordinates out of range are refused before the call, and coordinates at the bounds are not', () => {
   assert.ok(fits(current, { latitude: 90, longitude: -180 }))
   assert.ok(!fits(current, { latitude: 999, longitude: 0 }))
   assert.ok(!fits(current, { latitude: 0, longitude: 200 }))
@@ -70,7 +70,7 @@ test('refused coordinates are UPSTREAM_ERROR, because they are checked before th
   }
 })
 
-test('a limit whose body is not JSON is UPSTREAM_RATE_LIMITED, with the wait that its header asks', () => {
+test('a 429 whose body is not JSON is UPSTREAM_RATE_LIMITED, with the wait that its header requests', () => {
   assert.equal(waitOf(airQuality, '/current', { status: 429, headers: { 'retry-after': '30' } }), 30_000)
 })
 
@@ -83,7 +83,7 @@ test('an unknown path is UPSTREAM_ERROR', () => {
   assert.equal(codeOf(airQuality, '/current', { status: 404, body: refusal('Not Found') }), 'UPSTREAM_ERROR')
 })
 
-test('what makes one call weigh as several is reserved', () => {
+test('parameters that make a request count as several are reserved', () => {
   for (const name of ['hourly', 'past_days', 'forecast_days']) {
     assert.ok(airQuality.reservedParameters?.includes(name), name)
   }
@@ -93,7 +93,7 @@ test('at most two requests are under way at once', () => {
   assert.ok(airQuality.caps.concurrency <= 2)
 })
 
-test('places in one grid cell share a cached answer', () => {
+test('places in the same grid cell share a cached answer', () => {
   const key = current.cache?.key
   assert.ok(key)
   assert.deepEqual(key({ latitude: 52.521, longitude: 13.409 }), key({ latitude: 52.52, longitude: 13.41 }))

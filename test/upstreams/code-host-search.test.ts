@@ -45,14 +45,14 @@ test('a search that ran out of time is a success that says so', () => {
   })
 })
 
-test('a missing q, and a q that names what cannot be searched, are UPSTREAM_REJECTED', () => {
+test('a missing q, and a q with users or repositories that cannot be searched, are UPSTREAM_REJECTED', () => {
   for (const error of [{ code: 'missing' }, { code: 'invalid', message: 'The listed users cannot be searched' }]) {
     const body = { message: 'Validation Failed', errors: [{ resource: 'Search', field: 'q', ...error }] }
     assert.deepEqual(interpret({ status: 422, body }), { responseClass: rejected() })
   }
 })
 
-test('the eleventh search in a minute is our limit, though it is a 403', () => {
+test('the eleventh search in a minute is UPSTREAM_RATE_LIMITED, although its status is 403', () => {
   const reset = Math.ceil(Date.now() / 1_000) + 30
   const headers = {
     'x-ratelimit-limit': '10',
@@ -67,14 +67,14 @@ test('the eleventh search in a minute is our limit, though it is a 403', () => {
   assert.ok(waitMs > 20_000 && waitMs <= 31_000, `${waitMs}`)
 })
 
-test('headers about the limit of other requests say nothing of searches', () => {
+test('headers about the limit of other requests are ignored', () => {
   const reset = String(Math.ceil(Date.now() / 1_000) + 40)
   const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }
   assert.equal(rateLeft(codeHostSearch, { ...headers, 'x-ratelimit-resource': 'core' }), undefined)
   assert.equal(rateLeft(codeHostSearch, { ...headers, 'x-ratelimit-resource': 'search' })?.remaining, 0)
 })
 
-test('a secondary limit that names no time is a minute, not a refused key', () => {
+test('a secondary limit that names no time lasts a minute, and does not count as a refused key', () => {
   const headers = { 'x-ratelimit-remaining': '7', 'gh-limited-by': 'search-elapsed-time-shared-grouped' }
   assert.deepEqual(interpret({ status: 403, headers, body: {} }), { responseClass: overLimit(60_000) })
   const body = { message: 'You have exceeded a secondary rate limit.' }
@@ -87,13 +87,13 @@ test('a search back end that is down is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret({ status: 503 }), { responseClass: failed() })
 })
 
-test('a wrong token is UPSTREAM_AUTH_FAILED, and without one the same answer is UPSTREAM_ERROR', () => {
+test('the answer to a wrong token is UPSTREAM_AUTH_FAILED, and without a token UPSTREAM_ERROR', () => {
   const answer = { status: 401, body: { message: 'Bad credentials' } }
   assert.deepEqual(interpret(answer, true), { responseClass: authFailed() })
   assert.deepEqual(interpret(answer), { responseClass: failed() })
 })
 
-test('a 200 without items is not taken for an empty search', () => {
+test('a 200 without items is not an empty search', () => {
   for (const body of [{}, [], null, { total_count: 0, items: null }]) {
     assert.deepEqual(interpret({ body }), { responseClass: invalid() })
   }
@@ -109,12 +109,12 @@ test('a license is its SPDX id, or null if there is no license', () => {
   assert.equal(interpretRepository({ license: { key: 'other', spdx_id: 'NOASSERTION' } }).license, 'NOASSERTION')
 })
 
-test('description, language and homepage may be null, and an empty homepage is', () => {
+test('description, language and homepage may be null, and an empty homepage becomes null', () => {
   const repository = interpretRepository({ description: null, language: null, homepage: '' })
   assert.deepEqual([repository.description, repository.language, repository.homepage], [null, null, null])
 })
 
-test('members of newer servers and of keyed calls do not show', () => {
+test('members that only newer servers or calls with a key have are left out', () => {
   const newer = { permissions: { admin: false }, has_discussions: true, pull_request_creation_policy: 'all' }
   assert.deepEqual(interpretRepository(newer), interpretRepository({}))
 })
@@ -123,14 +123,14 @@ test('a relevance score may be a fraction', () => {
   assert.equal(interpretRepository({ score: 12.75 }).score, 12.75)
 })
 
-test('per_page is always sent, because the own default of the upstream is 30', () => {
+test('per_page is always sent, because the upstream has a default of 30', () => {
   assert.deepEqual(repos.request(withDefaults(repos, { q: 'tetris' }), { now: 0 }), {
     path: '/search/repositories',
     query: { q: 'tetris', per_page: 10 },
   })
 })
 
-test('qualifiers and plus signs of q stay as given, blanks are folded', () => {
+test('qualifiers and plus signs of q are sent unchanged, and several blanks become a single blank', () => {
   const complete = (q: string) => repos.complete?.(withDefaults(repos, { q, per_page: 3 }), { now: 0 })
   assert.deepEqual(complete('  tetris   language:c++ '), { q: 'tetris language:c++', per_page: 3 })
   assert.throws(() => complete('  '), InvalidParameter)
@@ -146,6 +146,6 @@ test('a key may make 30 calls a minute', () => {
   assert.deepEqual(codeHostSearch.credential?.caps?.rates, [{ max: 30, seconds: 60 }])
 })
 
-test('the probe is no search', () => {
+test('the probe does not search', () => {
   assert.equal(codeHostSearch.probe.request.path, '/rate_limit')
 })

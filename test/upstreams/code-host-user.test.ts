@@ -45,7 +45,7 @@ test('an unknown route is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret({ status: 404, body: { message: 'Not Found' } }), { responseClass: failed() })
 })
 
-test('a 403 with nothing remaining is our limit, until the reset it names', () => {
+test('a 403 with nothing remaining is UPSTREAM_RATE_LIMITED until the reset that it names', () => {
   const reset = Math.ceil(Date.now() / 1_000) + 600
   const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) }
   const body = { message: 'API rate limit exceeded for 192.0.2.1.' }
@@ -56,12 +56,12 @@ test('a 403 with nothing remaining is our limit, until the reset it names', () =
   assert.ok(waitMs > 590_000 && waitMs <= 601_000, `${waitMs}`)
 })
 
-test('a 429 with nothing remaining is our limit too', () => {
+test('a 429 with nothing remaining is UPSTREAM_RATE_LIMITED too', () => {
   const headers = { 'x-ratelimit-remaining': '0' }
   assert.deepEqual(interpret({ status: 429, headers, body: {} }), { responseClass: overLimit() })
 })
 
-test('a secondary limit with calls remaining and no time named is a minute, not a refused key', () => {
+test('a secondary limit with requests remaining that names no time lasts a minute, and does not count as a refused key', () => {
   const headers = { 'x-ratelimit-remaining': '42', 'gh-limited-by': 'search-elapsed-time-shared-grouped' }
   const message = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again'
   for (const status of [403, 429]) {
@@ -70,14 +70,14 @@ test('a secondary limit with calls remaining and no time named is a minute, not 
   }
 })
 
-test('the abuse detection of older servers is a limit, for the time its Retry-After asks', () => {
+test('the abuse detection of older servers is a limit that lasts as long as its Retry-After says', () => {
   const message = 'You have triggered an abuse detection mechanism. Please wait a few minutes before you try again.'
   assert.deepEqual(interpret({ status: 403, body: { message } }), { responseClass: overLimit(60_000) })
   const headers = { 'retry-after': '90' }
   assert.deepEqual(interpret({ status: 403, headers, body: { message } }), { responseClass: overLimit(90_000) })
 })
 
-test('a wrong token is UPSTREAM_AUTH_FAILED, and without one the same answer is UPSTREAM_ERROR', () => {
+test('the answer to a wrong token is UPSTREAM_AUTH_FAILED, and without a token UPSTREAM_ERROR', () => {
   const body = { message: 'Bad credentials', documentation_url: 'https://developer.github.com/v3' }
   assert.deepEqual(interpret({ status: 401, body }, true), { responseClass: authFailed() })
   assert.deepEqual(interpret({ status: 401, body }), { responseClass: failed() })
@@ -93,23 +93,23 @@ test('a 5xx of the upstream is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret({ status: 502 }), { responseClass: failed() })
 })
 
-test('a 200 without a login is not taken for a profile', () => {
+test('a 200 without a login is not a profile', () => {
   for (const body of [{}, [], 'profile', null, { login: 7 }]) {
     assert.deepEqual(interpret({ body }), { responseClass: invalid() })
   }
 })
 
-test('an organization has the same members with its own type', () => {
+test('an organization has the same members as a user and another type', () => {
   assert.equal(interpretData({ type: 'Organization', user_view_type: 'public' }).type, 'Organization')
 })
 
-test('members that the account left out are null', () => {
+test('members that the account has left empty are null', () => {
   const nothing = { name: null, bio: null, company: null, location: null, twitter_username: null, hireable: null }
   const data = interpretData({ ...nothing, email: undefined })
   for (const name of [...Object.keys(nothing), 'email']) assert.equal(data[name], null, name)
 })
 
-test('a blog that is the empty string is null, and blanks after a company are gone', () => {
+test('an empty blog is null, and blanks after a company are removed', () => {
   const data = interpretData({ blog: '', company: '@launchableinc ' })
   assert.equal(data.blog, null)
   assert.equal(data.company, '@launchableinc')
@@ -133,11 +133,11 @@ test('names in another letter case share a stored answer', () => {
   assert.deepEqual(profile.cache?.key?.({ username: 'OctoCat' }), profile.cache?.key?.({ username: 'octocat' }))
 })
 
-test('a 404 is kept too, because it costs one of 60 calls', () => {
+test('a 404 is stored too, because a request for it uses the limit of 60 an hour', () => {
   assert.equal(profile.cache?.notFoundSeconds, 300)
 })
 
-test('scheduled probes take few of the calls of an hour', () => {
+test('scheduled probes use few requests of the hourly limit', () => {
   assert.ok(3_600 / codeHostUser.probe.everySeconds <= 2)
 })
 

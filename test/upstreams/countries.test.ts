@@ -48,19 +48,19 @@ test('a search that finds nothing is an empty list; an unknown country or code i
   }
 })
 
-test('an empty list is an empty search, and no country of that name or code', () => {
+test('an empty list means no match for a search, and UPSTREAM_NOT_FOUND for a name or a code', () => {
   assert.deepEqual(interpret(name, []), { data: { count: 0, results: [] } })
   assert.deepEqual(interpret(info, []), { responseClass: notFound() })
   assert.deepEqual(interpret(code, []), { responseClass: notFound() })
 })
 
-test('a 400 is UPSTREAM_REJECTED and a 429 our limit', () => {
+test('a 400 is UPSTREAM_REJECTED and a 429 is UPSTREAM_RATE_LIMITED', () => {
   assert.deepEqual(interpret(name, { error: 'bad parameter' }, {}, 400), { responseClass: rejected() })
   const body = { error: 'Too Many Requests', message: 'Rate limit reached' }
   assert.deepEqual(interpret(name, body, {}, 429), { responseClass: overLimit() })
 })
 
-test('a retired version that answers 200 with success false is UPSTREAM_ERROR', () => {
+test('the answer of a retired version, 200 with success false, is UPSTREAM_ERROR', () => {
   const body = { success: false, data: null, errors: [{ message: 'This API version has been deprecated.' }] }
   for (const endpoint of [name, info, code]) assert.deepEqual(interpret(endpoint, body), { responseClass: failed() })
 })
@@ -73,23 +73,23 @@ test('a 200 that holds no country is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('a code that is answered with a list of one is read too', () => {
+test('the answer to a code is also read if it is a list with a single country', () => {
   assert.deepEqual(interpret(code, [code.example.response]), { data: code.example.data })
 })
 
-test('the country of just that name is chosen before others that contain it', () => {
+test('the country with exactly this name is chosen before countries whose name contains it', () => {
   const niger = [{ name: 'Nigeria' }, { name: 'Niger' }]
   assert.equal(chosen('niger', niger), 'Niger')
   const guinea = [{ name: 'Equatorial Guinea' }, { name: 'Guinea-Bissau' }, { name: 'Guinea' }]
   assert.equal(chosen('Guinea', guinea), 'Guinea')
 })
 
-test('an alternative spelling comes before a name that starts so', () => {
+test('an alternative spelling comes before a name that begins with the text', () => {
   const records = [{ name: 'Suomigard' }, { name: 'Finland', altSpellings: ['FI', 'Suomi'] }]
   assert.equal(chosen('suomi', records), 'Finland')
 })
 
-test('of several names that start so the most populous is meant', () => {
+test('of several countries whose name begins with the text the most populous is chosen', () => {
   const records = [
     { name: 'Isle of United States' },
     { name: 'United States Minor Outlying Islands', population: 300 },
@@ -98,13 +98,13 @@ test('of several names that start so the most populous is meant', () => {
   assert.equal(chosen('United States', records), 'United States of America')
 })
 
-test('a part of a name is enough if only one country has it, and means no country if several have it', () => {
+test('a part of a name finds its country if no other country has it, and finds no country otherwise', () => {
   assert.equal(chosen('finl', [{ name: 'Finland' }]), 'Finland')
   const records = [{ name: 'Åland Islands' }, { name: 'Finland' }]
   assert.deepEqual(interpret(info, records, { name: 'lan' }), { responseClass: notFound() })
 })
 
-test('common names that the long ISO names do not contain are asked by code', () => {
+test('a common name that the long ISO name does not contain is requested by its code', () => {
   for (const endpoint of [name, info]) {
     assert.deepEqual(endpoint.request({ name: 'South Korea' }, context), { path: '/alpha/KR' })
     assert.deepEqual(endpoint.request({ name: 'UK' }, context), { path: '/alpha/GB' })
@@ -119,18 +119,18 @@ test('a capital that is empty or missing is null', () => {
   assert.equal(interpretCountry({}).capital, null)
 })
 
-test('the flag is the address in flags.svg, whatever flag holds', () => {
+test('the flag is the address in flags.svg, whatever the member flag has', () => {
   const flags = { svg: 'https://countries.dev/flags/af.svg' }
   assert.equal(interpretCountry({ flag: '🇦🇫', flags }).flag_url, 'https://countries.dev/flags/af.svg')
   assert.equal(interpretCountry({ flag: '🇦🇫' }).flag_url, null)
 })
 
-test('lists that are left out are empty', () => {
+test('lists that the answer leaves out are empty', () => {
   const { latlng, languages, currencies, timezones, borders } = interpretCountry({})
   assert.deepEqual([latlng, languages, currencies, timezones, borders], [[], [], [], [], []])
 })
 
-test('languages, currencies or borders in another form are no country without them', () => {
+test('an answer whose languages, currencies or borders cannot be read is invalid, and not a country without them', () => {
   for (const list of [
     { languages: { eng: 'English' } },
     { languages: [{ label: 'English' }] },
@@ -143,7 +143,7 @@ test('languages, currencies or borders in another form are no country without th
   }
 })
 
-test('coordinates of which one is missing are none, because the other one would be read in its place', () => {
+test('both coordinates are null if the answer has only one, because it could be read in place of the other', () => {
   for (const latlng of [
     [64, null],
     [null, 26],
@@ -158,20 +158,20 @@ test('a record whose name is not a string is an invalid answer, and does not mea
   assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('a name is sent trimmed, without accents and as one path segment', () => {
+test('a name is sent trimmed, without accents and as a single path segment', () => {
   assert.deepEqual(name.complete?.({ name: '  Côte  d’Ivoire ' }, context), { name: 'Cote d’Ivoire' })
   assert.deepEqual(name.request({ name: 'a/b c' }, context), { path: '/name/a%2Fb%20c' })
   assert.throws(() => info.complete?.({ name: '   ' }, context), InvalidParameter)
 })
 
-test('a code is two or three letters and sent in upper case', () => {
+test('a code has two or three letters and is sent in upper case', () => {
   const accepts = Compile(code.parameters)
   for (const value of ['fi', 'FIN']) assert.ok(accepts.Check({ code: value }))
   for (const value of ['f', 'finl', 'f1', '246', '']) assert.ok(!accepts.Check({ code: value }), value)
   assert.deepEqual(code.complete?.({ code: 'fin' }, context), { code: 'FIN' })
 })
 
-test('a caller cannot cut the answer with fields', () => {
+test('a caller cannot leave out parts of the answer with fields', () => {
   assert.ok(countries.reservedParameters?.includes('fields'))
 })
 

@@ -110,7 +110,7 @@ test('a text that does not name a country finds no country', () => {
   for (const text of texts) assert.deepEqual(codesFor('/info', text), [], text)
 })
 
-test('a search for a name finds the other countries too whose name contains it', () => {
+test('a search for a name also finds the other countries whose name contains it', () => {
   assert.deepEqual(codesFor('/name', 'Guinea').sort(), ['GN', 'GQ', 'GW', 'PG'])
   assert.deepEqual(codesFor('/name', 'America').sort(), ['AS', 'US'])
   assert.deepEqual(codesFor('/name', 'korea').sort(), ['KP', 'KR'])

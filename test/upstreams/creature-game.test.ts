@@ -48,7 +48,7 @@ test('names are trimmed, lower-cased and hyphenated', () => {
   }
 })
 
-test('an empty name, which would be answered with the list of all, is refused before anything is spent', () => {
+test('an empty name, to which the upstream would answer with the list of all creatures, is refused before the request', () => {
   for (const endpoint of [creature, ability]) {
     assert.ok(!Value.Check(endpoint.parameters, { name: '' }))
     assert.throws(() => endpoint.complete?.({ name: '   ' }, context), InvalidParameter)
@@ -56,7 +56,7 @@ test('an empty name, which would be answered with the list of all, is refused be
   }
 })
 
-test('names that cannot be made into names of the upstream are refused', () => {
+test('names from which no name of the upstream can be made are refused', () => {
   assert.ok(!Value.Check(creature.parameters, { name: 'x'.repeat(61) }))
   for (const endpoint of [creature, ability]) {
     for (const name of ['../ability', 'a%20b', '25+', '%', 'a/b', 'ピカチュウ', '...', '-', '?', "'", '♀?'])
@@ -64,7 +64,7 @@ test('names that cannot be made into names of the upstream are refused', () => {
   }
 })
 
-test('what the games print is a valid name', () => {
+test('names as the games write them are valid', () => {
   // biome-ignore format: a list to look through
   const names: [string, string][] = [
     ['Mr. Mime', 'mr-mime'], ["Farfetch'd", 'farfetchd'], ['Sirfetch’d', 'sirfetchd'], ['Type: Null', 'type-null'], ['Flabébé', 'flabebe'], ['FLABE\u0301BE\u0301', 'flabebe'],
@@ -111,13 +111,13 @@ test('a species without a form of its name is requested by its number', () => {
   assert.deepEqual(ability.complete?.({ name: 'Deoxys' }, context), { name: 'deoxys' }, 'abilities are no species')
 })
 
-test('the list of all is an invalid response, not an empty creature', () => {
+test('the list of all creatures is an invalid response, and not an empty creature', () => {
   const list = { count: 1351, next: null, previous: null, results: [{ name: 'bulbasaur', url: '/api/v2/pokemon/1/' }] }
   assert.equal(codeOf(creature, 200, list), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(codeOf(ability, 200, list), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('an unknown name, answered in plain text, is not found and kept for an hour', () => {
+test('the plain text for an unknown name is UPSTREAM_NOT_FOUND, stored for an hour', () => {
   for (const endpoint of [creature, ability]) {
     const notFoundAnswer = { status: 404, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: undefined }
     const call = { parameters: { name: 'x' }, context }
@@ -132,7 +132,7 @@ test('an unknown name, answered in plain text, is not found and kept for an hour
   }
 })
 
-test('a plain text 400, which an unknown route has, is a failure as 504 is', () => {
+test('a 400 in plain text, the answer of an unknown route, is a failure like a 504', () => {
   assert.equal(codeOf(creature, 400, undefined), 'UPSTREAM_ERROR')
   assert.equal(codeOf(creature, 504, undefined), 'UPSTREAM_ERROR')
 })
@@ -142,7 +142,7 @@ test('types are ordered by slot', () => {
   assert.deepEqual(dataOf(creature, { ...LISTS, id: 1, types }).types, ['grass', 'poison'])
 })
 
-test('height and weight are given as they are and in metres and kilograms', () => {
+test('height and weight are in the units of the upstream, and in metres and kilograms', () => {
   const data = dataOf(creature, { ...LISTS, id: 1, height: 7, weight: 69 })
   assert.deepEqual([data.height, data.height_m, data.weight, data.weight_kg], [7, 0.7, 69, 6.9])
 })
@@ -154,7 +154,7 @@ test('an ability that is null has no name', () => {
   ])
 })
 
-test('what a creature lacks is null or empty', () => {
+test('members that a creature lacks are null or empty', () => {
   assert.deepEqual(
     dataOf(creature, { ...LISTS, id: 10001, name: 'form', base_experience: null, sprites: { front_default: null } }),
     {
@@ -174,7 +174,7 @@ test('what a creature lacks is null or empty', () => {
   )
 })
 
-test('the effect is in English, in whatever order the languages come', () => {
+test('the effect is in English, whatever the order of the languages', () => {
   const entry = (name: string, effect: string) => ({ effect, short_effect: `${effect} short`, language: { name } })
   const data = dataOf(ability, {
     ...LISTS,
@@ -184,7 +184,7 @@ test('the effect is in English, in whatever order the languages come', () => {
   assert.deepEqual([data.effect, data.short_effect], ['one', 'one short'])
 })
 
-test('an ability of a side game has no effect text in English', () => {
+test('the effect is null for an ability of a side game, which has no text in English', () => {
   const entries = [{ effect: 'un', short_effect: 'u', language: { name: 'fr' } }]
   for (const effect_entries of [[], entries]) {
     const data = dataOf(ability, { ...LISTS, id: 10001, is_main_series: false, effect_entries })
@@ -192,11 +192,11 @@ test('an ability of a side game has no effect text in English', () => {
   }
 })
 
-test('answers are kept for a day, as the upstream asks', () => {
+test('answers are stored for a day, as the upstream requests', () => {
   for (const endpoint of [creature, ability]) assert.equal(endpoint.cache?.seconds, 86_400)
 })
 
-test('types in a form that cannot be read are no creature without a type', () => {
+test('an answer whose types cannot be read is invalid, and not a creature without types', () => {
   const codeFor = (types: unknown) => {
     const read = interpret(creature, 200, { ...LISTS, id: 1, name: 'a', types })
     return 'data' in read ? read.data.types : read.responseClass.code

@@ -40,7 +40,7 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('prices are requested in US dollars with all figures, by ids alone', () => {
+test('prices are requested in US dollars, with all figures and only by ids', () => {
   assert.deepEqual(price.request({ ids: 'bitcoin' }, context), {
     path: '/api/v3/simple/price',
     query: {
@@ -75,12 +75,12 @@ test('ids are trimmed, lower-cased and requested once', () => {
   assert.deepEqual(coin.complete?.({ id: ' Bitcoin ' }, context), { id: 'bitcoin' })
 })
 
-test('the same coins in another order are the same call, down to the order of the answer', () => {
+test('the same coins in another order are the same call, with the same order in the answer', () => {
   assert.deepEqual(price.complete?.({ ids: 'usd-coin,bitcoin' }, context), { ids: 'bitcoin,usd-coin' })
   assert.equal(price.cache?.key, undefined)
 })
 
-test('common ticker symbols are rejected with the coin id to use, before anything is spent', () => {
+test('common ticker symbols are refused before the request, and the error names the id of the coin', () => {
   refused(price, { ids: 'btc' }, /btc is a ticker symbol, the coin id is bitcoin/)
   refused(price, { ids: 'bitcoin,ETH' }, /the coin id is ethereum/)
 })
@@ -90,7 +90,7 @@ test('an id that equals a ticker is accepted', () => {
   assert.deepEqual(price.complete?.({ ids: 'constructor' }, context), { ids: 'constructor' })
 })
 
-test('lists of nothing, of impossible ids and of more than 250 coins are refused', () => {
+test('empty lists, impossible ids and more than 250 coins are refused', () => {
   refused(price, { ids: ' , ' }, /names no coin/)
   refused(price, { ids: 'bitcoin;ethereum' }, /not a coin id/)
   refused(price, { ids: '../ping' }, /not a coin id/)
@@ -109,7 +109,7 @@ test('a body of {} for unknown ids is UPSTREAM_NOT_FOUND, not an empty success',
   assert.match(responseClass.message ?? '', /coin id/)
 })
 
-test('an object that is not about the coins of the call is no answer, and is kept nowhere', () => {
+test('an object without the coins of the call is an invalid response, and is not stored', () => {
   for (const body of [{ message: 'moved' }, { success: false }, { data: [] }, { ethereum: { usd: 1 } }])
     assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
@@ -121,7 +121,7 @@ test('ids without a price are listed as missing beside the ids with a price', ()
   assert.deepEqual(result.data.missing, ['nonesuch'])
 })
 
-test('figures that the upstream leaves out or does not know are null', () => {
+test('figures that the upstream leaves out or has no value for are null', () => {
   const result = interpret(price, { ids: 'tiny' }, 200, { tiny: { usd: 0.1, usd_market_cap: null } })
   assert.deepEqual(result, {
     data: {
@@ -142,7 +142,7 @@ test('figures that the upstream leaves out or does not know are null', () => {
   assert.equal(sparse.data.homepage, null)
 })
 
-test('another coin than the requested one is no answer, and a figure below zero is none', () => {
+test('another coin than the requested coin is an invalid response, and a figure below zero is null', () => {
   const read = (body: unknown) => interpret(coin, { id: 'x' }, 200, body)
   assert.ok('responseClass' in read({ id: 'y' }))
   const below = read({ id: 'x', market_data: { current_price: { usd: -1 }, price_change_percentage_24h: -1 } })
@@ -150,7 +150,7 @@ test('another coin than the requested one is no answer, and a figure below zero 
   assert.deepEqual([below.data.price_usd, below.data.price_change_percentage_24h], [null, -1])
 })
 
-test('the homepage is the first that is not empty', () => {
+test('the homepage is the first address that is not empty', () => {
   const result = interpret(coin, { id: 'x' }, 200, { id: 'x', links: { homepage: ['', 'https://x.example', ''] } })
   assert.equal('data' in result && result.data.homepage, 'https://x.example')
 })
@@ -159,7 +159,7 @@ test('an unknown coin is not found', () => {
   assert.equal(classOf(404, { error: 'coin not found' }, {}, coin).code, 'UPSTREAM_NOT_FOUND')
 })
 
-test('over the rate limit waits as long as Retry-After says', () => {
+test('a 429 closes the cap for as long as Retry-After says', () => {
   const responseClass = classOf(
     429,
     { status: { error_code: 429, error_message: "You've exceeded the Rate Limit." } },
@@ -169,7 +169,7 @@ test('over the rate limit waits as long as Retry-After says', () => {
   assert.equal(responseClass.retryAfterMs, 7_000)
 })
 
-test('the rate limit said in a body under HTTP 200 is that limit', () => {
+test('a body that names the rate limit under HTTP 200 is UPSTREAM_RATE_LIMITED', () => {
   for (const endpoint of [price, coin])
     assert.equal(
       classOf(200, { status: { error_code: 429, error_message: '…' } }, {}, endpoint).code,
@@ -177,7 +177,7 @@ test('the rate limit said in a body under HTTP 200 is that limit', () => {
     )
 })
 
-test('codes about the key are a matter of authentication, under any HTTP status', () => {
+test('codes about the key are UPSTREAM_AUTH_FAILED, under any HTTP status', () => {
   for (const code of [10_002, 10_005, 10_010, 10_011]) {
     const body = { status: { error_code: code, error_message: '…' } }
     for (const status of [200, 401, 403]) assert.equal(classOf(status, body).code, 'UPSTREAM_AUTH_FAILED')
@@ -188,17 +188,17 @@ test('another code under HTTP 200 is an error of the upstream', () => {
   assert.equal(classOf(200, { status: { error_code: 500, error_message: '…' } }).code, 'UPSTREAM_ERROR')
 })
 
-test('an error under HTTP 200 is no unknown coin', () => {
+test('an error under HTTP 200 does not mean an unknown coin', () => {
   assert.equal(classOf(200, { error: 'Could not find coin prices' }).code, 'UPSTREAM_ERROR')
 })
 
-test('the coin whose id is status is not taken for an error', () => {
+test('the coin whose id is status is no error', () => {
   const result = interpret(price, { ids: 'status' }, 200, { status: { usd: 0.02 } })
   assert.ok('data' in result)
   assert.equal(Object(result.data.prices).status.usd, 0.02)
 })
 
-test('a page of the firewall in front of the API is a failure, not a bad key', () => {
+test('a page of the firewall before the API is a failure, and not a refused key', () => {
   assert.equal(classOf(403, undefined).code, 'UPSTREAM_ERROR')
 })
 
@@ -207,11 +207,11 @@ test('a body that is no object is an invalid response', () => {
   assert.equal(classOf(200, {}, {}, coin).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('probes are rarer than once a minute, as they count', () => {
+test('probes are rarer than once a minute, because they count for the limit', () => {
   assert.ok(cryptoPrices.probe.everySeconds > 60)
 })
 
-test('a coin without a price is missing, and a call for such coins alone is not found', () => {
+test('a coin without a price is listed as missing, and a call for only such coins is UPSTREAM_NOT_FOUND', () => {
   const of = (ids: string, body: unknown) => interpret(price, { ids }, 200, body)
   const drifted = [{ usd: '1' }, { price: 1 }, { usd_x: 1, eur: 1 }, { value: { usd: 1 } }, { usd: -1 }, ['a'], 'x', 1]
   for (const none of [{}, { usd: null }, { usd: null, usd_market_cap: 0 }, null, [], ...drifted]) {
@@ -229,7 +229,7 @@ test('a coin without a price is missing, and a call for such coins alone is not 
   assert.ok('data' in free, 'a price of 0 is a price')
 })
 
-test('an id is refused only for what would harm the request', () => {
+test('an id is refused only if it would break the request', () => {
   for (const id of ['hive_dollar', 'usd-coin', '0x', 'terra-luna-2', 'sora.token', 'a~b', '比特币', "frog's"]) {
     assert.deepEqual(price.complete?.({ ids: id }, context), { ids: id })
     assert.deepEqual(coin.complete?.({ id }, context), { id })

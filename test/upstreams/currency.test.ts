@@ -38,30 +38,30 @@ test('zero and a number below zero are no rates', () => {
   }
 })
 
-test('a pair is requested under the documented names base and symbols', () => {
+test('a pair is requested with the documented parameters base and symbols', () => {
   assert.deepEqual(pair.request(usdToInr, context), {
     path: '/v1/latest',
     query: { base: 'USD', symbols: 'INR' },
   })
 })
 
-test('codes are accepted in lower case and answered in upper case', () => {
+test('codes are accepted in lower case, and are in upper case in the data', () => {
   assert.deepEqual(pair.complete?.({ from: 'usd', to: 'iNr' }, context), usdToInr)
 })
 
-test('a currency against itself is refused before it costs a 422', () => {
+test('a currency against itself, which the upstream answers with 422, is refused before the request', () => {
   assert.throws(
     () => pair.complete?.({ from: 'usd', to: 'USD' }, context),
     (error) => error instanceof InvalidParameter && error.parameter === 'to',
   )
 })
 
-test('the date is the date of the fix, not the requested date', () => {
+test('the date is the day of the rate, and not the requested date', () => {
   const sunday = { amount: 1, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } }
   assert.deepEqual(answered(pair, usdToInr, 200, sunday), { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 })
 })
 
-test('any set of currencies is passed on, whole numbers included', () => {
+test('any set of currencies is in the data, and whole numbers too', () => {
   const body = { amount: 1, base: 'EUR', date: '2026-10-01', rates: { IDR: 18751, USD: 1.1057 } }
   assert.deepEqual(answered(latest, {}, 200, body), {
     base: 'EUR',
@@ -79,7 +79,7 @@ test('an unsupported currency, a 404, is UPSTREAM_NOT_FOUND', () => {
   assert.equal(answered(pair, { from: 'USD', to: 'RUB' }, 404, { message: 'not found' }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('an unknown path, a 404 with its own shape, is UPSTREAM_ERROR', () => {
+test('the 404 of an unknown path, which has another shape, is UPSTREAM_ERROR', () => {
   assert.equal(answered(latest, {}, 404, { status: 404, message: 'not found' }), 'UPSTREAM_ERROR')
   assert.equal(answered(pair, usdToInr, 404, { status: 404, message: 'not found' }), 'UPSTREAM_ERROR')
 })
@@ -90,7 +90,7 @@ test('a 422 for a bad pair or value is UPSTREAM_ERROR, because both are checked 
   }
 })
 
-test('an overrun request deadline, a 503, is UPSTREAM_ERROR', () => {
+test('a 503, which says that the request took too long, is UPSTREAM_ERROR', () => {
   assert.equal(answered(pair, usdToInr, 503, undefined), 'UPSTREAM_ERROR')
 })
 
@@ -100,7 +100,7 @@ test('a success without the requested rate is UPSTREAM_INVALID_RESPONSE', () => 
   assert.equal(answered(latest, {}, 200, []), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('amount cannot be sent: it would multiply the rate', () => {
+test('the parameter amount cannot be sent, because it would multiply the rate', () => {
   assert.ok(currency.reservedParameters?.includes('amount'))
 })
 
@@ -111,7 +111,7 @@ test('rates are fresh for an hour and usable for a day when the upstream fails',
   }
 })
 
-test('a rate of another base or for another amount, and a table without rates, are no answer', () => {
+test('a rate of another base or for another amount, and a table without rates, are invalid responses', () => {
   const pairOf = (more: object) =>
     answered(pair, usdToInr, 200, { amount: 1, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 }, ...more })
   for (const more of [{}, { amount: undefined }, { amount: '1' }])

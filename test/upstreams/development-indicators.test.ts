@@ -58,7 +58,7 @@ test('a failure whose code cannot be read is UPSTREAM_ERROR', () => {
   }
 })
 
-test('a failure with a status of its own is left to the status', () => {
+test('a failure that has a status of its own is judged by the status', () => {
   assert.equal(codeOf(developmentIndicators, '/gdp', { status: 400, body: failure('105') }), 'UPSTREAM_ERROR')
   assert.equal(codeOf(developmentIndicators, '/gdp', { status: 503 }), 'UPSTREAM_ERROR')
 })
@@ -74,7 +74,7 @@ test('rows of which none has a value yet are UPSTREAM_NOT_FOUND', () => {
   assert.equal(codeOf(developmentIndicators, '/population', { body }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('rows that cannot be read are UPSTREAM_INVALID_RESPONSE, not "no such thing"', () => {
+test('rows that cannot be read are UPSTREAM_INVALID_RESPONSE, and not UPSTREAM_NOT_FOUND', () => {
   for (const body of [[head], [head, {}], [head, [5]], [head, [row('2025', '336755052')]], [], {}, 'x']) {
     assert.equal(codeOf(developmentIndicators, '/population', { body }), 'UPSTREAM_INVALID_RESPONSE')
   }
@@ -84,14 +84,14 @@ test('the XML of the default format is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(codeOf(developmentIndicators, '/gdp', { body: undefined }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('the newest year is passed over while its value is not published', () => {
+test('the newest year is skipped while its value is not published', () => {
   const body = [head, [row('2025', null), row('2024', 340110988), row('2023', 336755052)]]
   const data = dataOf(developmentIndicators, '/population', { body })
   assert.equal(data.year, 2024)
   assert.equal(data.population, 340110988)
 })
 
-test('one row, as mrnev gives it, is enough', () => {
+test('an answer with a single row, as mrnev gives it, is enough', () => {
   const body = [{ ...head, total: 1 }, [row('2024', 340110988)]]
   assert.equal(dataOf(developmentIndicators, '/population', { body }).population, 340110988)
 })
@@ -100,14 +100,14 @@ test('the year is a number, though the upstream writes text', () => {
   assert.equal(dataOf(developmentIndicators, '/gdp', { body: [head, [row('2023', 1.5)]] }).year, 2023)
 })
 
-test('metadata of older captures, without source and with counts as text, are read', () => {
+test('metadata of older answers, without source and with counts as text, are read', () => {
   const body = [{ page: 1, per_page: '50', total: 1 }, [row('2019', 328239523)]]
   const data = dataOf(developmentIndicators, '/population', { body })
   assert.equal(data.population, 328239523)
   assert.equal(data.last_updated, null)
 })
 
-test('the vintage of the figures is shown', () => {
+test('the data say when the figures were last updated', () => {
   assert.equal(dataOf(developmentIndicators, '/gdp', { body: [head, [row('2023', 1)]] }).last_updated, '2026-07-13')
 })
 

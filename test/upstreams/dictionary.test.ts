@@ -35,7 +35,7 @@ test('an unknown word is UPSTREAM_NOT_FOUND', () => {
   assert.deepEqual(interpret(200, []), { responseClass: notFound() })
 })
 
-test('an object is an error and never a definition, whatever its status', () => {
+test('an object is an error and never a definition, whatever the status', () => {
   assert.deepEqual(interpret(200, { title: 'Something Went Wrong' }), { responseClass: invalid() })
 })
 
@@ -48,7 +48,7 @@ test('an unexpected failure is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret(500, body), { responseClass: failed() })
 })
 
-test('a 429 is our limit, as text and as JSON', () => {
+test('a 429 is UPSTREAM_RATE_LIMITED, as text and as JSON', () => {
   assert.deepEqual(interpret(429, undefined), { responseClass: overLimit() })
   assert.deepEqual(interpret(429, { title: 'API Rate Limit Exceeded' }), { responseClass: overLimit() })
 })
@@ -65,7 +65,7 @@ test('the meanings of all etymologies are joined in order', () => {
   )
 })
 
-test('a definition without example, synonyms or antonyms has null and empty lists', () => {
+test('the example is null and synonyms and antonyms are empty if a definition has none', () => {
   assert.deepEqual(interpretData([{ word: 'a', meanings: [noun] }]).meanings, [
     {
       part_of_speech: 'noun',
@@ -99,7 +99,7 @@ test('phonetics may be empty or absent', () => {
   }
 })
 
-test('an audio that is the empty string is passed over', () => {
+test('an audio that is the empty string is skipped', () => {
   const phonetics = [{ text: '/a/', audio: '' }, { audio: 'https://x/a.mp3' }]
   assert.equal(interpretData([{ word: 'a', meanings: [], phonetics }]).audio_url, 'https://x/a.mp3')
 })
@@ -114,19 +114,19 @@ test('sources of several entries are listed once, and a license may be absent', 
   assert.equal(data.license, null)
 })
 
-test('a word is sent trimmed, in lower case and as one path segment', () => {
+test('a word is sent trimmed, in lower case and as a single path segment', () => {
   const completed = define.complete?.({ word: '  And/Or ' }, { now: 0 })
   assert.deepEqual(completed, { word: 'and/or' })
   assert.deepEqual(define.request({ word: 'and/or' }, { now: 0 }), { path: '/api/v2/entries/en/and%2For' })
   assert.throws(() => define.complete?.({ word: '   ' }, { now: 0 }), InvalidParameter)
 })
 
-test('an attempt ends long before Cloudflare gives up, and the probe asks for a rare word', () => {
+test('an attempt ends long before Cloudflare gives up, and the probe requests a rare word', () => {
   assert.equal(dictionary.attemptTimeoutMs, 5_000)
   assert.match(dictionary.probe.request.path, /\/polenta$/)
 })
 
-test('a definition is kept for a week and a month longer on failures, a missing word for an hour', () => {
+test('a definition is stored for a week, and a month longer while the source fails; a missing word for an hour', () => {
   assert.equal(define.cache?.seconds, 604_800)
   assert.equal(define.cache?.staleIfErrorSeconds, 2_592_000)
   assert.equal(define.cache?.notFoundSeconds, 3_600)
@@ -148,7 +148,7 @@ function secondData(body: unknown) {
   return 'data' in result ? result.data : assert.fail(result.responseClass.code)
 }
 
-test('the second source asks for the word in lower case, as one segment, and knows no such word in two ways', () => {
+test('the second source gets the word in lower case as a single segment, and has two ways of saying that it knows no such word', () => {
   const endpoint = second.endpoints['/define'] as Endpoint
   const parameters = endpoint.complete?.({ word: ' Ice Cream ' }, { now: 0 }) ?? {}
   assert.deepEqual(endpoint.request(parameters, { now: 0 }), { path: '/api/v1/entries/en/ice%20cream' })
@@ -161,7 +161,7 @@ test('the second source asks for the word in lower case, as one segment, and kno
     assert.deepEqual(interpretSecond(200, body), { responseClass: invalid() })
   }
 })
-test('entries of the second source are English by the code, the text or the name of their language', () => {
+test('the code, the text or the name of the language shows that an entry of the second source is English', () => {
   const codeFor = (language: unknown) => {
     const result = interpretSecond(200, { entries: [{ language, senses: [{ definition: 'A.' }] }] })
     return 'data' in result ? 'English' : result.responseClass.code
@@ -196,7 +196,7 @@ test('every member of the second source may be missing', () => {
   ])
 })
 
-test('senses below a sense follow it, and the phonetic is the first in IPA', () => {
+test('senses below a sense follow it, and the phonetic is the first phonetic in IPA', () => {
   const pronunciations = [
     { type: 'enPR', text: 'hĕ-lō′' },
     { type: 'ipa', text: '' },
@@ -215,7 +215,7 @@ test('senses below a sense follow it, and the phonetic is the first in IPA', () 
   )
 })
 
-test('meanings in a form that cannot be read are no word without a meaning', () => {
+test('an answer whose meanings cannot be read is invalid, and not a word without meanings', () => {
   const codeFor = (entry: object) => {
     const read = interpret(200, [{ word: 'a', ...entry }])
     return 'data' in read ? read.data.meanings : read.responseClass.code

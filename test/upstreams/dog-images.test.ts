@@ -35,7 +35,7 @@ test('an unknown breed or sub-breed is UPSTREAM_NOT_FOUND', () => {
   }
 })
 
-test('a missing route is UPSTREAM_ERROR, not an unknown breed', () => {
+test('the answer of a missing route is UPSTREAM_ERROR, and not an unknown breed', () => {
   const message = 'No route found for "GET http://dog.ceo/api/breed/hound" with code: 0'
   assert.deepEqual(interpret(404, { status: 'error', message, code: 404 }), { responseClass: failed() })
 })
@@ -45,7 +45,7 @@ test('a back end that is down is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret(500, { status: 'error', message, code: 500 }), { responseClass: failed() })
 })
 
-test('the sentence of an error is never taken for a picture, even with status 200', () => {
+test('the text of an error is never a picture, even with status 200', () => {
   const message = 'Breed not found (main breed does not exist)'
   assert.deepEqual(interpret(200, { status: 'error', message, code: 404 }), { responseClass: notFound() })
   assert.deepEqual(interpret(200, { status: 'error', message, code: 500 }), { responseClass: failed() })
@@ -58,7 +58,7 @@ test('a 200 of another shape is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('a breed without sub-breeds has none, and a file name with a dash does not count as a sub-breed', () => {
+test('a breed without sub-breeds has an empty list, and a file name with a dash does not count as a sub-breed', () => {
   const data = pictureData('https://images.dog.ceo/breeds/pug/n02110958-1975.jpg')
   assert.deepEqual([data.breed, data.sub_breed], ['pug', null])
 })
@@ -79,14 +79,14 @@ test('a sub-breed is a path segment of its own', () => {
   assert.deepEqual(breed.request({ breed: 'hound/afghan' }, context), { path: '/api/breed/hound/afghan/images/random' })
 })
 
-test('only letters, with one slash before a sub-breed, pass the schema', () => {
+test('only letters, and a slash before a sub-breed, pass the schema', () => {
   const accepts = Compile(breed.parameters)
   for (const name of ['hound', 'Hound', ' hound ', 'hound/afghan']) assert.ok(accepts.Check({ breed: name }), name)
   const refused = ['', ' ', '..', 'hound/..', '/hound', 'hound/', 'a/b/c', 'hound-afghan', 'afghan hound', 'hound?x=1']
   for (const name of refused) assert.ok(!accepts.Check({ breed: name }), name)
 })
 
-test('every call may give another picture: none is kept, only that a breed is unknown', () => {
+test('no picture is stored, because every call may give another, and only an unknown breed is stored', () => {
   assert.equal(random.cache, undefined)
   assert.deepEqual(breed.cache, { seconds: 0, notFoundSeconds: 3_600 })
 })

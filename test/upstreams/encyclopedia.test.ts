@@ -11,7 +11,7 @@ const pathOf = (title: string) =>
 
 const isInvalidTitle = (error: unknown) => error instanceof InvalidParameter && error.parameter === 'title'
 
-test('the title is one segment of the path', () => {
+test('the title is a single segment of the path', () => {
   assert.equal(
     addressOf(encyclopedia, '/summary', { title: 'Earth' }),
     'https://en.wikipedia.org/api/rest_v1/page/summary/Earth',
@@ -27,14 +27,14 @@ test('a title is trimmed and its spaces are underscores', () => {
   assert.equal(pathOf('Albert_Einstein_'), 'Albert_Einstein')
 })
 
-test('the case of the first letter does not matter, but the case of the others does', () => {
+test('the case of the first letter does not matter, and the case of the other letters does', () => {
   assert.equal(pathOf('earth'), 'Earth')
   assert.equal(pathOf('iPhone'), 'IPhone')
   assert.equal(pathOf('éclair'), '%C3%89clair')
   assert.equal(pathOf('ß'), '%C3%9F')
 })
 
-test('characters that no title has are refused before the call', () => {
+test('characters that no title can have are refused before the call', () => {
   for (const title of ['', 'a#b', 'a<b', 'a>b', 'a[b', 'a]b', 'a|b', 'a{b', 'a}b']) {
     assert.ok(!fits(summary, { title }), title)
   }
@@ -44,7 +44,7 @@ test('a blank title is refused before the call', () => {
   for (const title of [' ', '_', ' _ ']) assert.throws(() => pathOf(title), isInvalidTitle)
 })
 
-test('a title of half a character is refused before the call', () => {
+test('a title with half of a surrogate pair is refused before the call', () => {
   assert.throws(() => pathOf('\ud800'), isInvalidTitle)
 })
 
@@ -52,7 +52,7 @@ test('dot segments are refused before the call', () => {
   for (const title of ['.', '..', ' .. ']) assert.throws(() => pathOf(title), InvalidParameter)
 })
 
-test('a title may have 255 bytes, not characters', () => {
+test('a title may have 255 bytes, not 255 characters', () => {
   assert.equal(pathOf('A'.repeat(255)).length, 255)
   assert.throws(() => pathOf('ü'.repeat(128)), isInvalidTitle)
 })
@@ -64,7 +64,7 @@ test('a disambiguation page is a success', () => {
   assert.equal(data.extract, 'Mercury most commonly refers to:')
 })
 
-test('what a page does not have is null', () => {
+test('members that a page does not have are null', () => {
   const data = dataOf(encyclopedia, '/summary', { body: { type: 'standard', title: 'Xyz', extract: '' } })
   assert.deepEqual(data, {
     title: 'Xyz',
@@ -82,7 +82,7 @@ test('what a page does not have is null', () => {
   })
 })
 
-test('the title is the canonical one after redirects', () => {
+test('the title is the canonical title after redirects', () => {
   const body = { ...recorded, title: 'United Kingdom' }
   assert.equal(dataOf(encyclopedia, '/summary', { body }, { title: 'UK' }).title, 'United Kingdom')
 })
@@ -100,12 +100,12 @@ test('a thumbnail may be on any host', () => {
   assert.equal(data.thumbnail_url, source)
 })
 
-test('the page is the one for desktops', () => {
+test('the address of the page is the address for desktops', () => {
   const content_urls = { mobile: { page: 'https://en.m.wikipedia.org/wiki/Earth' }, desktop: { page: 'https://d/' } }
   assert.equal(dataOf(encyclopedia, '/summary', { body: { ...recorded, content_urls } }).page_url, 'https://d/')
 })
 
-test('coordinates are both or none', () => {
+test('if the answer lacks a coordinate, both are null', () => {
   const at = (coordinates: unknown) =>
     dataOf(encyclopedia, '/summary', { body: { ...recorded, coordinates } }).coordinates
   assert.deepEqual(at({ lat: 52.5, lon: 13.4, globe: 'earth' }), { lat: 52.5, lon: 13.4 })
@@ -129,7 +129,7 @@ test('an unknown title in the older form is UPSTREAM_NOT_FOUND', () => {
   assert.equal(codeOf(encyclopedia, '/summary', { status: 404, body }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('over the limit, the wait that the upstream requests is kept', () => {
+test('a 429 closes the cap for as long as the upstream requests', () => {
   assert.equal(waitOf(encyclopedia, '/summary', { status: 429, headers: { 'retry-after': '17' } }), 17_000)
 })
 
@@ -148,6 +148,6 @@ test('a key is an OAuth token in the header', () => {
   assert.equal(encyclopedia.credential?.format?.('token'), 'Bearer token')
 })
 
-test('a title that stands for another page is followed there', () => {
+test('the gateway follows the redirect of a title that stands for another page', () => {
   assert.equal(encyclopedia.redirectsMax, 2)
 })

@@ -132,7 +132,7 @@ test('429 is UPSTREAM_RATE_LIMITED with the time it states', () => {
   assert.equal(result.responseClass.retryAfterMs, 7_000)
 })
 
-test('403, which there is no key for, is UPSTREAM_RATE_LIMITED', () => {
+test('403 is UPSTREAM_RATE_LIMITED, because there is no key that it could refuse', () => {
   const result = interpreted(search, { status: 403, headers: { 'content-type': 'text/html' } })
   assert.ok('responseClass' in result)
   assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
@@ -160,7 +160,7 @@ test('a search that took too long, a 503, is UPSTREAM_ERROR', () => {
   assert.equal(answered(search, { status: 503, headers: { 'content-type': 'text/plain' } }), 'UPSTREAM_ERROR')
 })
 
-test('a probe answer of 200 with a status that is not 0 is UPSTREAM_ERROR', () => {
+test('an answer to a probe with status 200 whose body has a status other than 0 is UPSTREAM_ERROR', () => {
   const probed = (body: unknown) =>
     classifyResponse({ upstream: geocoding, endpoint: undefined }, { status: 200, headers: {}, body })?.code
   assert.equal(probed({ status: 0, message: 'OK' }), undefined)
@@ -171,13 +171,13 @@ test('the probe stays far below 4 scheduled requests a minute', () => {
   assert.ok(geocoding.probe.everySeconds >= 180)
 })
 
-test('answers are kept a week, and nothing found a day', () => {
+test('answers are stored for a week, and answers without a match for a day', () => {
   assert.equal(search.cache?.seconds, 604_800)
   assert.equal(reverse.cache?.seconds, 604_800)
   assert.equal(reverse.cache?.notFoundSeconds, 86_400)
 })
 
-test('the same place in another case or a metre away is one cache entry', () => {
+test('the same place in another letter case or a metre away shares a stored answer', () => {
   assert.deepEqual(search.cache?.key?.({ q: 'BATUMI', limit: 5 }), search.cache?.key?.({ q: 'Batumi', limit: 5 }))
   assert.notDeepEqual(search.cache?.key?.({ q: 'Batumi', limit: 1 }), search.cache?.key?.({ q: 'Batumi', limit: 5 }))
   assert.deepEqual(
@@ -197,7 +197,7 @@ test('a query is trimmed and its white space folded, and a blank one is refused'
   )
 })
 
-test('limit is 1 to 10 and coordinates are on the earth', () => {
+test('limit is 1 to 10, and coordinates that are not on the earth are refused', () => {
   const searches = (limit: unknown) => Value.Check(search.parameters, { q: 'x', limit })
   assert.deepEqual([0, 1, 10, 11, 2.5].map(searches), [false, true, true, false, false])
   const reverses = (lat: unknown, lon: unknown) => Value.Check(reverse.parameters, { lat, lon })

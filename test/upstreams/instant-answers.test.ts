@@ -59,7 +59,7 @@ test('202 with a complete body is a success', () => {
   assert.equal(dataOf(search.example.response, 202).heading, 'Rust (programming language)')
 })
 
-test('202 without JSON is a throttling challenge', () => {
+test('202 without JSON is UPSTREAM_RATE_LIMITED, because the upstream sends a challenge', () => {
   const responseClass = classOf(202, undefined)
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 60_000)
@@ -80,7 +80,7 @@ test('blank queries and queries of 500 characters are refused', () => {
   assert.ok(!Value.Check(search.parameters, { q: 'x'.repeat(500) }))
 })
 
-test('nothing known is a success in which every text is empty', () => {
+test('an answer about an unknown thing is a success in which every text is empty', () => {
   assert.deepEqual(dataOf(nothing, 202), {
     type: '',
     heading: '',
@@ -99,7 +99,7 @@ test('nothing known is a success in which every text is empty', () => {
   })
 })
 
-test('paths of pictures become URLs, URLs stay as they are', () => {
+test('paths of pictures become URLs, and URLs do not change', () => {
   assert.equal(dataOf({ ...nothing, Image: '/i/832f249b.png' }).image, 'https://duckduckgo.com/i/832f249b.png')
   assert.equal(dataOf({ ...nothing, Image: 'https://x.example/a.png' }).image, 'https://x.example/a.png')
   const topics = dataOf({
@@ -109,7 +109,7 @@ test('paths of pictures become URLs, URLs stay as they are', () => {
   assert.deepEqual(topics, [{ text: 'a', url: 'u', image: 'https://duckduckgo.com/i/a.png', group: null }])
 })
 
-test('groups of related topics are flattened under the name of the group', () => {
+test('related topics in groups become a single list, each with the name of its group', () => {
   const RelatedTopics = [
     { Text: 'plain', FirstURL: 'u1', Icon: { URL: '' } },
     {
@@ -134,7 +134,7 @@ test('sizes and infoboxes of any type are ignored', () => {
   assert.deepEqual(dataOf({ ...nothing, ImageHeight: '', ImageIsLogo: 0, Infobox: { content: [] } }), dataOf(nothing))
 })
 
-test('the abstract falls back to the abstract with markup', () => {
+test('if the abstract is missing, it is read from the abstract with markup', () => {
   assert.equal(dataOf({ ...nothing, Abstract: 'long', AbstractText: '' }).abstract, 'long')
   assert.equal(dataOf({ ...nothing, Abstract: '<b>long</b>', AbstractText: 'long' }).abstract, 'long')
 })
@@ -153,7 +153,7 @@ test('failures and limits by status keep their meaning', () => {
   assert.equal(classOf(429, undefined, { 'retry-after': '5' }).retryAfterMs, 5_000)
 })
 
-test('an abstract is kept for a day, an empty answer for an hour, a computed one not at all', () => {
+test('an abstract is stored for a day, an empty answer for an hour, and a computed answer is not stored', () => {
   const seconds = search.cache?.seconds
   assert.ok(typeof seconds === 'function')
   const of = (type: string, abstract: string | null) => seconds({ q: 'x' }, { type, abstract }, { now: 0 })

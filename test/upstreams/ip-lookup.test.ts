@@ -41,7 +41,7 @@ test('the recorded answer maps to the recorded data', () => {
   )
 })
 
-test('the address goes into the path as one segment', () => {
+test('the address is a single segment of the path', () => {
   assert.deepEqual(lookup.request({ ip: '155.248.192.115' }, { now: 0 }), { path: '/json/155.248.192.115' })
   assert.deepEqual(lookup.request({ ip: '2001:4860:4860::8888' }, { now: 0 }), {
     path: '/json/2001%3A4860%3A4860%3A%3A8888',
@@ -52,12 +52,12 @@ test('a request without an address is never built, because it would look up the 
   assert.throws(() => lookup.request({}, { now: 0 }), InvalidParameter)
 })
 
-test('an omitted address is the one the call came from', () => {
+test('without an address the call is about the address from which it came', () => {
   assert.equal(completed(undefined, '155.248.192.115'), '155.248.192.115')
   assert.equal(completed(undefined, '::ffff:155.248.192.115'), '155.248.192.115')
 })
 
-test('an omitted address is refused when the caller has no public one', () => {
+test('a call without an address is refused if the caller has no public address', () => {
   for (const address of ['127.0.0.1', '::1', '192.168.0.10', '::ffff:10.0.0.1', 'fe80::1']) refused(undefined, address)
   refused(undefined, undefined)
 })
@@ -77,7 +77,7 @@ test('an IPv4-mapped address stands for the IPv4 address', () => {
   assert.equal(completed('::ffff:808:404'), '8.8.4.4')
 })
 
-test('domain names and what merely resembles an address are refused before anything is spent', () => {
+test('domain names, and texts that only resemble an address, are refused before the request', () => {
   for (const ip of [
     'example.com',
     'localhost',
@@ -193,12 +193,12 @@ test('a failed lookup answered 200 is no success', () => {
   assert.equal(classOf(200, { status: 'fail', message: 'something new' }).code, 'UPSTREAM_ERROR')
 })
 
-test('the home page answered for an unknown path is an invalid response', () => {
+test('the home page, which the upstream sends for an unknown path, is an invalid response', () => {
   assert.equal(classOf(200, undefined).code, 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(classOf(200, {}).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('HTTPS without a key, which only we could have requested, is a failure', () => {
+test('the refusal of HTTPS without a key is a failure, because no caller chooses HTTPS', () => {
   const body = {
     status: 'fail',
     message: 'SSL unavailable for this endpoint, order a key at https://members.ip-api.com/',
@@ -206,13 +206,13 @@ test('HTTPS without a key, which only we could have requested, is a failure', ()
   assert.equal(classOf(403, body).code, 'UPSTREAM_ERROR')
 })
 
-test('over 45 a minute waits for the time in X-Ttl', () => {
+test('a 429 closes the cap for the time in X-Ttl', () => {
   const responseClass = classOf(429, undefined, { 'x-rl': '0', 'x-ttl': '17' })
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 17_000)
 })
 
-test('a 403 without a reason is the ban of an hour', () => {
+test('a 403 without a reason is a ban, which lasts an hour', () => {
   const responseClass = classOf(403, undefined)
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 3_600_000)

@@ -60,7 +60,7 @@ test('the sample request has range and interval', () => {
   })
 })
 
-test('what cannot be a ticker is refused before anything is spent', () => {
+test('a text that cannot be a ticker is refused before the request', () => {
   for (const symbol of ['  ', '..', '.', 'AAPL/MSFT', 'AAPL,MSFT', 'A B', '%5EGSPC', '^'])
     assert.throws(() => quote.complete?.(withDefaults(quote, { symbol }), context), InvalidParameter, symbol)
   assert.ok(!Value.Check(quote.parameters, { symbol: '' }))
@@ -86,7 +86,7 @@ test('an unknown symbol is not found', () => {
   assert.equal(classOf(404, undefined).code, 'UPSTREAM_ERROR')
 })
 
-test('an interval too fine for the range is rejected, saying so', () => {
+test('an interval too fine for the range is UPSTREAM_REJECTED with a message that says so', () => {
   const body = {
     chart: { result: null, error: { code: 'Unprocessable Entity', description: '5m data not available …' } },
   }
@@ -96,7 +96,7 @@ test('an interval too fine for the range is rejected, saying so', () => {
   assert.equal(classOf(422, undefined).code, 'UPSTREAM_ERROR')
 })
 
-test('the plain text of a 429 is over the limit', () => {
+test('a 429 in plain text is UPSTREAM_RATE_LIMITED', () => {
   assert.equal(classOf(429, undefined).code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(classOf(429, undefined, { 'retry-after': '20' }).retryAfterMs, 20_000)
 })
@@ -126,7 +126,7 @@ test('an answer without a result is invalid', () => {
     assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('the index stub of a half-known symbol is no quote', () => {
+test('the incomplete answer for an index that the upstream half knows is no quote', () => {
   const meta = { currency: null, symbol: 'CBA', instrumentType: 'INDEX', regularMarketPrice: 0.0 }
   const body = { chart: { result: [{ meta, timestamp: [], indicators: { quote: [{}] } }], error: null } }
   assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
@@ -138,7 +138,7 @@ test('a price of 0 in a currency is a quote', () => {
   assert.equal(dataOf({ currency: 'USD', regularMarketPrice: 0 }).price, 0)
 })
 
-test('bars without a close are gaps and left out; other missing figures of a bar are null', () => {
+test('bars without a close are left out, and other missing figures of a bar are null', () => {
   const rest = {
     timestamp: [1791207000, 1791207300, 1791207600, null],
     indicators: {
@@ -171,7 +171,7 @@ test('the close before the range is the previous close only for a range of one d
   assert.deepEqual([month.previous_close, month.change, month.change_percent], [null, null, null])
 })
 
-test('a change that has nothing to check it by is no change', () => {
+test('the change is null if the answer has nothing to check it by', () => {
   const data = dataOf({ currency: 'USD', regularMarketPrice: 110, fulldayChange: 1.5 }, { range: '5d' })
   assert.deepEqual([data.previous_close, data.change, data.change_percent], [null, null, null])
 })
@@ -220,7 +220,7 @@ test('the change has four decimals', () => {
   assert.equal(dataOf({ currency: 'USD', regularMarketPrice: 0.3, previousClose: 0.1 }).change, 0.2)
 })
 
-test('the name falls back to the short name and to the symbol', () => {
+test('if the name is missing, the short name or else the symbol is the name', () => {
   assert.equal(dataOf({ currency: 'USD', symbol: 'X', shortName: 'Short', longName: '' }).name, 'Short')
   assert.equal(dataOf({ currency: 'USD', symbol: 'X' }).name, 'X')
 })
@@ -235,7 +235,7 @@ test("range and interval are the call's", () => {
   assert.deepEqual([data.range, data.interval], ['5d', '15m'])
 })
 
-test('the shorter the range, the sooner an answer is old', () => {
+test('the shorter the range, the shorter an answer is fresh', () => {
   const seconds = quote.cache?.seconds
   assert.ok(typeof seconds === 'function')
   const of = (range?: string) =>

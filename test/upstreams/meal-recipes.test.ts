@@ -103,7 +103,7 @@ test('empty links are null', () => {
   assert.equal(meal.source_url, null)
 })
 
-test('ids stay texts', () => {
+test('ids are texts', () => {
   assert.equal(found({ idMeal: '0052771' }).id, '0052771')
 })
 
@@ -112,7 +112,7 @@ test('blanks in an ingredient are sent as underscores', () => {
   assert.deepEqual(byIngredient.complete?.({ i: 'chicken_breast' }, context), { i: 'chicken_breast' })
 })
 
-test('blanks in a meal name stay', () => {
+test('blanks in the name of a meal are sent unchanged', () => {
   assert.deepEqual(search.complete?.({ s: ' apple pie ' }, context), { s: 'apple pie' })
 })
 
@@ -148,17 +148,17 @@ test('an answer without a list is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(answered(categories, { categories: null }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('names that differ in case are one cache entry, as they are one search', () => {
+test('names that differ only in letter case share a stored answer', () => {
   assert.deepEqual(search.cache?.key?.({ s: 'ARRABIATA' }), search.cache?.key?.({ s: 'arrabiata' }))
   assert.deepEqual(byIngredient.cache?.key?.({ i: 'Garlic' }), byIngredient.cache?.key?.({ i: 'garlic' }))
 })
 
-test('recipes are kept a day and the static categories a week', () => {
+test('recipes are stored for a day, and the categories, which do not change, for a week', () => {
   assert.equal(search.cache?.seconds, 86_400)
   assert.equal(byIngredient.cache?.seconds, 86_400)
   assert.equal(categories.cache?.seconds, 604_800)
 })
 
-test('the shared public key is asked once a second at most on average', () => {
+test('the cap of the shared public key is a request a second on average, or less', () => {
   for (const { max, seconds } of mealRecipes.caps.rates) assert.ok(max <= seconds)
 })

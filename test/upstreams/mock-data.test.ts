@@ -55,7 +55,7 @@ test('an id is a segment of the path', () => {
   assert.deepEqual(users.request({ id: 7 }, { now: 0 }), { path: '/users/7' })
 })
 
-test('coordinates that the upstream writes as text are numbers, and the city stands outside the address too', () => {
+test('coordinates, which the upstream writes as texts, are numbers, and the city is also a member outside the address', () => {
   const result = interpret(users, 200, { id: 2, address: { city: 'Wisokyburgh', geo: { lat: '-43.9509', lng: 'x' } } })
   assert.ok('data' in result)
   assert.equal(result.data.city, 'Wisokyburgh')
@@ -69,12 +69,12 @@ test('coordinates that the upstream writes as text are numbers, and the city sta
   })
 })
 
-test('line breaks of a post stay', () => {
+test('line breaks of a post are kept', () => {
   const result = interpret(posts, 200, { userId: 1, id: 1, title: 'a', body: 'one\ntwo' })
   assert.deepEqual(result, { data: { id: 1, body: 'one\ntwo', title: 'a', userId: 1 } })
 })
 
-test('all 500 comments come in one answer and are counted', () => {
+test('all 500 comments are in a single answer and are counted', () => {
   const body = Array.from({ length: 500 }, (_, index) => ({ postId: 1, id: index + 1, name: '', email: '', body: '' }))
   const result = interpret(comments, 200, body)
   assert.ok('data' in result)

@@ -32,7 +32,7 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('headlines are requested with category, language and number said, whatever the upstream defaults are', () => {
+test('headlines are requested with category, language and number, whatever the defaults of the upstream', () => {
   const parameters = top.complete?.(withDefaults(top, {}), context) ?? {}
   assert.deepEqual(top.request(withDefaults(top, parameters), context), {
     path: '/api/v4/top-headlines',
@@ -44,7 +44,7 @@ test('headlines are requested with category, language and number said, whatever 
   })
 })
 
-test('a search is requested in English with the number of articles said', () => {
+test('a search is requested in English with the number of articles', () => {
   const parameters = search.complete?.(withDefaults(search, { q: '  google ' }), context) ?? {}
   assert.deepEqual(search.request(withDefaults(search, parameters), context), {
     path: '/api/v4/search',
@@ -70,42 +70,42 @@ test('a language is two letters in any case, a category one of nine', () => {
   assert.ok(!Value.Check(top.parameters, { category: 'politics' }))
 })
 
-test('a blank query is refused before anything is spent', () => {
+test('a blank query is refused before the request', () => {
   assert.throws(() => search.complete?.(withDefaults(search, { q: '   ' }), context), InvalidParameter)
   assert.ok(!Value.Check(search.parameters, { q: '' }))
   assert.ok(!Value.Check(search.parameters, {}))
 })
 
-test('a missing or wrong key is a matter of authentication', () => {
+test('the answer to a missing or wrong key is UPSTREAM_AUTH_FAILED', () => {
   assert.equal(classOf(401, { errors: ['Your API key is invalid.'] }).code, 'UPSTREAM_AUTH_FAILED')
 })
 
-test('403 is the used-up quota, not a forbidden key, and lasts until 00:00 UTC', () => {
+test('403 means that the quota is used up until 00:00 UTC, and not that the key is refused', () => {
   const responseClass = classOf(403, { errors: ['quota'] }, { date: 'Tue, 03 Nov 2026 22:30:00 GMT' })
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 5_400_000)
 })
 
-test('a used-up quota without a date is over the limit for a time it does not say', () => {
+test('a used-up quota without a date is UPSTREAM_RATE_LIMITED without a time', () => {
   const responseClass = classOf(403, { errors: ['quota'] })
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, undefined)
 })
 
-test('429 without Retry-After asks for a pause of seconds', () => {
+test('429 without Retry-After closes the cap for some seconds', () => {
   const responseClass = classOf(429, { errors: ['too many requests in a short period of time'] })
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 5_000)
   assert.equal(classOf(429, undefined, { 'retry-after': '30' }).retryAfterMs, 30_000)
 })
 
-test('errors keyed by parameter reject the query, with a hint at its syntax', () => {
+test('errors by parameter are UPSTREAM_REJECTED, with a hint about the syntax of the query', () => {
   const responseClass = classOf(400, { errors: { q: 'The query has a syntax error.' } })
   assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
   assert.match(responseClass.message ?? '', /syntax of q/)
 })
 
-test('errors in a list or about another parameter reject without that hint', () => {
+test('errors in a list or about another parameter are UPSTREAM_REJECTED without this hint', () => {
   for (const errors of [['general'], { lang: 'unsupported' }]) {
     const responseClass = classOf(400, { errors })
     assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
@@ -113,7 +113,7 @@ test('errors in a list or about another parameter reject without that hint', () 
   }
 })
 
-test('a language that the upstream does not have is the value of the caller, and no failure', () => {
+test('the answer to a language that the upstream does not have is UPSTREAM_REJECTED, and no failure', () => {
   const responseClass = classOf(400, { errors: { lang: 'The lang is invalid.' } }, {}, top)
   assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
   assert.match(responseClass.message ?? '', /language/)
@@ -142,7 +142,7 @@ test('an answer without a list of articles is invalid', () => {
     assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('total counts the matches, not the articles, and members that older answers lack are null', () => {
+test('total is the number of matches, not of articles, and members that older answers lack are null', () => {
   const body = {
     totalArticles: 7,
     articles: [{ title: 'One', source: { name: 'Paper', url: 'https://paper.example' } }, null],
@@ -168,7 +168,7 @@ test('total counts the matches, not the articles, and members that older answers
   ])
 })
 
-test('no key is sent under any name but the name of the credential', () => {
+test('a caller cannot send a key under any other name', () => {
   assert.ok(news.reservedParameters?.includes('token'))
   assert.equal(news.credential?.name, 'apikey')
   assert.equal(news.credential?.required, true)
@@ -178,12 +178,12 @@ test("a caller's own key has the caps of the gateway's key", () => {
   assert.deepEqual(news.credential?.caps, news.caps)
 })
 
-test('without a category general headlines are requested, though none is declared as the default', () => {
+test('without a category the general headlines are requested, although the parameter declares no default', () => {
   assert.equal(Reflect.get(top.parameters.properties.category ?? {}, 'default'), undefined)
   assert.equal(top.complete?.(withDefaults(top, {}), context).category, 'general')
 })
 
-test('news of today are kept for a quarter of an hour, those half a day old for an hour', () => {
+test('news of today are stored for a quarter of an hour, and news that are half a day old for an hour', () => {
   const now = Date.parse('2025-09-21T12:00:00Z')
   const of = (...times: (string | null)[]) => {
     const seconds = top.cache?.seconds

@@ -60,14 +60,14 @@ test('bare lists of the deprecated endpoints are read too', () => {
   assert.equal(itemsOf(events, [{ id: '1' }])[0]?.id, '1')
 })
 
-test('no more items than requested are given, whatever the upstream sends', () => {
+test('the data have no more items than the call requests, whatever the upstream sends', () => {
   const list = Array.from({ length: 25 }, (_, index) => ({ id: String(index) }))
   assert.equal(itemsOf(markets, { markets: list }, { limit: 3 }).length, 3)
   assert.equal(itemsOf(events, { events: list }, { limit: 3 }).length, 3)
   assert.equal(itemsOf(markets, list).length, 20)
 })
 
-test('the last page, which has no cursor, is a success, and an empty one too', () => {
+test('the last page, which has no cursor, is a success, and so is an empty page', () => {
   assert.deepEqual(itemsOf(markets, { markets: [] }), [])
   assert.deepEqual(itemsOf(events, { events: [] }), [])
 })
@@ -80,7 +80,7 @@ test('outcomes and prices are decoded from strings of JSON', () => {
   ])
 })
 
-test('outcomes that cannot be decoded are none, and a missing price is null', () => {
+test('outcomes that cannot be decoded are an empty list, and a missing price is null', () => {
   const [broken, unpriced, absent] = itemsOf(markets, [
     { outcomes: '["Yes"' },
     { outcomes: '["Yes", "No"]', outcomePrices: '["0.5", "?"]' },
@@ -94,7 +94,7 @@ test('outcomes that cannot be decoded are none, and a missing price is null', ()
   assert.deepEqual(absent?.outcomes, [])
 })
 
-test('volume and liquidity of markets are numbers, even if only their text form is sent', () => {
+test('volume and liquidity of markets are numbers, even if the upstream sends only their texts', () => {
   const [both, textOnly] = itemsOf(markets, [
     { volume: '1.5', volumeNum: 2.5, liquidity: '3.5', liquidityNum: 4.5 },
     { volume: '1.5', liquidity: '3.5' },
@@ -133,7 +133,7 @@ test('members that the upstream leaves out are null', () => {
   assert.deepEqual([event?.tags, event?.markets], [['A'], []])
 })
 
-test('a bad parameter, and an offset on a keyset list, are failures, because the only value of a caller is checked', () => {
+test('an answer about a bad parameter is a failure, because the gateway checks the only value of a caller', () => {
   assert.equal(classOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_ERROR')
   assert.equal(
     classOf(422, { type: 'validation error', error: 'offset is not allowed on keyset endpoints' }).code,
@@ -141,11 +141,11 @@ test('a bad parameter, and an offset on a keyset list, are failures, because the
   )
 })
 
-test('a refused country or network is a failure, not a matter of a key', () => {
+test('the refusal of a country or network is a failure, and not a refused key', () => {
   for (const status of [403, 451, 453]) assert.equal(classOf(status, undefined).code, 'UPSTREAM_ERROR')
 })
 
-test('over the limit waits as long as Retry-After says, though the body is a page', () => {
+test('a 429 closes the cap for as long as Retry-After says, even if its body is a page', () => {
   const responseClass = classOf(429, undefined, { 'retry-after': '12' })
   assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
   assert.equal(responseClass.retryAfterMs, 12_000)
@@ -157,6 +157,6 @@ test('an answer without the list is invalid', () => {
   assert.equal(classOf(200, { markets: [] }, {}, events).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('bodies of a hundred events with all their markets fit', () => {
+test('the body of a hundred events with all their markets is accepted', () => {
   assert.ok((predictionMarkets.bodyBytesMax ?? 0) > 20_000_000)
 })

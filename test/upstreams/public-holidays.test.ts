@@ -40,14 +40,14 @@ test('a year outside the window of the upstream is refused before the call', () 
   }
 })
 
-test('what is not a year or not a country code is refused before the call', () => {
+test('a text that is no year or no country code is refused before the call', () => {
   const holidays = endpointAt(publicHolidays, '/holidays')
   assert.ok(fits(holidays, { year: 2027, countryCode: 'PT' }))
   for (const year of [2027.5, '2027', null]) assert.ok(!fits(holidays, { year, countryCode: 'PT' }))
   for (const countryCode of ['PRT', 'P', '', 'P1', '..']) assert.ok(!fits(holidays, { year: 2027, countryCode }))
 })
 
-test('204 with an empty body, a country known but without data, is an empty list', () => {
+test('204 with an empty body, for a known country without data, is an empty list', () => {
   assert.deepEqual(dataOf(publicHolidays, '/holidays', { status: 204 }), { holidays: [] })
   assert.deepEqual(dataOf(publicHolidays, '/next', { status: 204 }), { upcoming: [] })
 })
@@ -70,11 +70,11 @@ test('a year that the upstream refuses is UPSTREAM_ERROR, because years are chec
   assert.equal(codeOf(publicHolidays, '/holidays', { status: 400, body }), 'UPSTREAM_ERROR')
 })
 
-test('a refused User-Agent, 403 from the network in front, is UPSTREAM_ERROR', () => {
+test('the refusal of a User-Agent, a 403 of the network before the API, is UPSTREAM_ERROR', () => {
   assert.equal(codeOf(publicHolidays, '/next', { status: 403 }), 'UPSTREAM_ERROR')
 })
 
-test('the same day comes twice, for other subdivisions and types', () => {
+test('a day can occur twice, with other subdivisions and types', () => {
   const body = [goodFriday(['Public'], ['US-CT']), goodFriday(['Optional'], ['US-TX'])]
   const { upcoming } = dataOf(publicHolidays, '/next', { body }) as { upcoming: { types: string[] }[] }
   assert.deepEqual(
@@ -92,7 +92,7 @@ test('a day that the calendar does not have is no date', () => {
   )
 })
 
-test('subdivisions are an empty list for a national day, null, empty or left out', () => {
+test('subdivisions are an empty list for a national day, whether the upstream sends null, an empty list or nothing', () => {
   const body = [{ date: '2027-01-01', subdivisionCodes: null }, { subdivisionCodes: [] }, {}]
   const { holidays } = dataOf(publicHolidays, '/holidays', { body }) as { holidays: { subdivision_codes: unknown }[] }
   assert.deepEqual(
@@ -126,12 +126,12 @@ test('an object in place of the list is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(codeOf(publicHolidays, '/next', { body: { holidays: [] } }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('the list of the year is kept for a day, the sliding one for six hours', () => {
+test('the list of a year is stored for a day, and the list of the next holidays for six hours', () => {
   assert.equal(endpointAt(publicHolidays, '/holidays').cache?.seconds, 86_400)
   assert.equal(endpointAt(publicHolidays, '/next').cache?.seconds, 21_600)
 })
 
-test('subdivisions in a form that cannot be read are no national day', () => {
+test('an answer with a day whose subdivisions cannot be read is invalid, and the day is not shown as national', () => {
   for (const subdivisionCodes of ['US-CT', { states: ['US-CT'] }, [{ code: 'US-CT' }], [null], ['US-CT', 5]]) {
     const body = [
       { date: '2027-01-01', name: 'A' },

@@ -19,7 +19,7 @@ test('a random fact is never cached, and the fact of the day is cached for an ho
   assert.equal(endpointAt(randomFacts, '/today').cache?.seconds, 3_600)
 })
 
-test('quotes, backticks and double spaces of a text are kept', () => {
+test('quotes, backticks and double spaces of a text do not change', () => {
   const text = 'A "jiffy"  is an actual unit of time: 1/100th of a `second`.'
   for (const path of paths) assert.equal(dataOf(randomFacts, path, { body: { text } }).text, text)
 })
@@ -45,7 +45,7 @@ test('an answer without a text is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('failures, whose bodies are not known, go by their status', () => {
+test('failures, whose bodies are unknown, are judged by their status', () => {
   for (const path of paths) {
     assert.equal(codeOf(randomFacts, path, { status: 500 }), 'UPSTREAM_ERROR')
     assert.equal(codeOf(randomFacts, path, { status: 429 }), 'UPSTREAM_RATE_LIMITED')

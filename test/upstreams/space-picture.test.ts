@@ -65,7 +65,7 @@ test('no picture for a date is UPSTREAM_NOT_FOUND', () => {
   assert.equal(codeOf(spacePicture, '/today', { status: 404, body }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('a 404 that does not speak of a picture is UPSTREAM_ERROR: the API has moved before', () => {
+test('a 404 that does not mention a picture is UPSTREAM_ERROR, because the API may have moved', () => {
   const body = { code: 'rest_no_route', message: 'No route was found', data: { status: 404 } }
   assert.equal(codeOf(spacePicture, '/today', { status: 404, body }), 'UPSTREAM_ERROR')
   assert.equal(codeOf(spacePicture, '/today', { status: 404 }), 'UPSTREAM_ERROR')
@@ -75,7 +75,7 @@ test('trouble in plain text, 503, is UPSTREAM_ERROR', () => {
   assert.equal(codeOf(spacePicture, '/today', { status: 503 }), 'UPSTREAM_ERROR')
 })
 
-test('the failures of the older API go by their status', () => {
+test('failures of the older API are judged by their status', () => {
   const outOfRange = { code: 400, msg: 'Date must be between Jun 16, 1995 and Apr 27, 2022.', service_version: 'v1' }
   const limit = { error: { code: 'OVER_RATE_LIMIT', message: 'You have exceeded your rate limit.' } }
   const noKey = { error: { code: 'API_KEY_MISSING', message: 'No api_key was supplied.' } }
@@ -86,13 +86,13 @@ test('the failures of the older API go by their status', () => {
   assert.equal(codeOf(spacePicture, '/today', { status: 500, body: internal }), 'UPSTREAM_ERROR')
 })
 
-test('url is the media file and page_url the article', () => {
+test('url is the address of the media file, and page_url of the article', () => {
   const data = dataWith({ hdurl: 'https://assets/still.jpg', url: 'https://page/', permalink: 'https://page/' })
   assert.equal(data.url, 'https://assets/still.jpg')
   assert.equal(data.page_url, 'https://page/')
 })
 
-test('an entry without a file has the page as its url', () => {
+test('the url of an entry without a file is its page', () => {
   assert.equal(dataWith({ hdurl: undefined, url: 'https://page/', media_type: 'video' }).url, 'https://page/')
   assert.equal(dataWith({ hdurl: '', url: 'https://page/' }).url, 'https://page/')
   assert.equal(dataWith({ hdurl: undefined, url: undefined }).url, null)
@@ -140,13 +140,13 @@ test('a text full of opening brackets is read in linear time', () => {
   assert.ok(performance.now() - start < 30_000)
 })
 
-test('what WordPress takes for another form of the answer is reserved', () => {
+test('parameters by which WordPress changes the form of the answer are reserved', () => {
   for (const name of ['_fields', '_envelope', '_method', 'per_page']) {
     assert.ok(spacePicture.reservedParameters?.includes(name), name)
   }
 })
 
-test('the picture of today is kept for minutes, and pictures of past days for a week', () => {
+test('the picture of today is stored for minutes, and pictures of past days for a week', () => {
   const seconds = today.cache?.seconds
   assert.ok(typeof seconds === 'function')
   const now = Date.parse('2026-09-17T03:00:00Z') // 23:00 of the 16th in New York
@@ -154,7 +154,7 @@ test('the picture of today is kept for minutes, and pictures of past days for a 
   assert.deepEqual([of(), of('2026-09-16'), of('2026-09-15')], [900, 900, 604_800])
 })
 
-test('the url of a video or iframe is its player, which stands in the article', () => {
+test('the url of a video or iframe is its player in the article', () => {
   const still = { hdurl: 'https://assets/still.jpg', url: 'https://page/' }
   const url = (media_type: unknown, basic_html: unknown) => dataWith({ ...still, media_type, basic_html }).url
   const iframe =

@@ -57,7 +57,7 @@ test('a 5xx is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret(nba, [undefined], {}, 502), { responseClass: failed() })
 })
 
-test('an empty slate is a success with an empty list', () => {
+test('a day without games is a success with an empty list', () => {
   assert.deepEqual(interpret(nba, [{ events: [] }]), { data: { league: 'NBA', count: 0, games: [] } })
 })
 
@@ -85,7 +85,7 @@ test('without dates today in US Eastern time is requested of the NBA and MLB, wh
   }
 })
 
-test('a day is sent as it is', () => {
+test('a day is sent unchanged', () => {
   assert.deepEqual(nfl.request(withDefaults(nfl, { dates: '20250904' }), { now: 0 }), {
     path: '/apis/site/v2/sports/football/nfl/scoreboard',
     query: { dates: '20250904' },
@@ -96,7 +96,7 @@ test('a day is sent as it is', () => {
   })
 })
 
-test('a range, which the upstream refuses, is one request for each calendar month it touches', () => {
+test('a range, which the upstream refuses, becomes a request for each calendar month that it touches', () => {
   const requests = nfl.request(withDefaults(nfl, { dates: '20251130-20260201', limit: 10 }), { now: 0 })
   const path = '/apis/site/v2/sports/football/nfl/scoreboard'
   assert.deepEqual(requests, [
@@ -107,13 +107,13 @@ test('a range, which the upstream refuses, is one request for each calendar mont
   ])
 })
 
-test('a range within a month is one request for that month', () => {
+test('a range within a month becomes a single request for that month', () => {
   assert.deepEqual(nfl.request(withDefaults(nfl, { dates: '20250904-20250908' }), { now: 0 }), [
     { path: '/apis/site/v2/sports/football/nfl/scoreboard', query: { dates: '202509', limit: 500 } },
   ])
 })
 
-test('a range of one day is that day', () => {
+test('a range of a single day becomes a request for that day', () => {
   assert.equal(complete(nfl, '20250904-20250904')?.dates, '20250904')
 })
 
@@ -124,7 +124,7 @@ test('a range may touch twelve calendar months and not thirteen, also over the t
   assert.throws(() => complete(nfl, '19000101-20250101'), InvalidParameter)
 })
 
-test('a day before there were leagues, or after this century, is refused before the request', () => {
+test('a day before the first league or after this century is refused before the request', () => {
   for (const [endpoint, dates] of [
     [nba, '00010101'],
     [mlb, '18751231'],
@@ -146,7 +146,7 @@ test('a range keeps the games of its days in US Eastern time', () => {
   assert.deepEqual(ids(games(nfl, [{ events }], { dates: '20250905-20250908' })), ['first', 'late-evening'])
 })
 
-test('the months of a range are merged in order of time, a game that two of them hold once', () => {
+test('the games of all months of a range are in order of time, and a game that two months have occurs once', () => {
   const september = { events: [dated('b', '2025-09-30T23:00Z'), dated('a', '2025-09-28T17:00Z')] }
   const october = { events: [dated('c', '2025-10-02T00:15Z'), dated('b', '2025-09-30T23:00Z')] }
   const parameters = { dates: '20250928-20251005' }
@@ -154,7 +154,7 @@ test('the months of a range are merged in order of time, a game that two of them
   assert.deepEqual(ids(games(nfl, [september, october], { ...parameters, limit: 2 })), ['a', 'b'])
 })
 
-test('limit is applied here and never sent for a day, with 10 by default', () => {
+test('the gateway applies limit, 10 by default, and never sends it for a day', () => {
   const events = Array.from({ length: 16 }, (_, index) => ({ id: String(index) }))
   for (const endpoint of [nfl, nba, mlb]) {
     assert.equal(games(endpoint, [{ events }]).length, 10)
@@ -166,7 +166,7 @@ test('limit is applied here and never sent for a day, with 10 by default', () =>
   }
 })
 
-test('scores are fresh for seconds while a game is on, for minutes before, for a day when all are over', () => {
+test('scores are fresh for seconds during a game, for minutes before it, and for a day when all games are over', () => {
   const night = Date.parse('2026-05-03T02:00:00Z')
   const seconds = (states: (string | null)[], dates: string | undefined, limit: number, now: number) => {
     const fresh = nba.cache?.seconds
@@ -188,7 +188,7 @@ test('scores are fresh for seconds while a game is on, for minutes before, for a
   assert.equal(seconds(['post', 'post'], undefined, 10, night), 300)
 })
 
-test('dates that are no calendar dates, or end before they begin, are refused', () => {
+test('dates that the calendar does not have, and ranges that end before they begin, are refused', () => {
   for (const dates of ['20250230', '20251301', '20250900', '20250905-20250904', '20250904-20250931']) {
     assert.throws(() => complete(nfl, dates), InvalidParameter, dates)
   }
@@ -196,7 +196,7 @@ test('dates that are no calendar dates, or end before they begin, are refused', 
   assert.equal(complete(nba, '20240229')?.dates, '20240229')
 })
 
-test('a range of games of which none says when it is has another form', () => {
+test('an answer to a range is invalid if no game says when it is', () => {
   const read = interpret(nfl, [{ events: [{ id: '1', startsAt: '2025-09-05T00:20Z' }] }], {
     dates: '20250904-20250908',
   })
@@ -232,7 +232,7 @@ function played(state: string, competitors: unknown[]) {
   return game({ id: '1', status: { type: { state, completed: state === 'post' } }, competitions: [{ competitors }] })
 }
 
-test('a score is a number, and null before the game although the upstream says 0', () => {
+test('a score is a number, and null before the game although the upstream sends 0', () => {
   const home = { homeAway: 'home', score: '0' }
   assert.equal(played('pre', [home]).home.score, null)
   assert.equal(played('in', [home]).home.score, 0)
@@ -247,7 +247,7 @@ test('homeAway says which side is home, never the order', () => {
   assert.deepEqual([result.home.id, result.away.id], ['1', '2'])
 })
 
-test('a side that is not there is null', () => {
+test('a missing side is null', () => {
   assert.equal(played('pre', []).home, null)
 })
 
@@ -276,7 +276,7 @@ test('winner is null until the end', () => {
   assert.equal(played('post', [{ homeAway: 'home', winner: false }]).home.winner, false)
 })
 
-test('a game that is over and not completed shows as such', () => {
+test('a game that is over and was not completed is shown as such', () => {
   const type = { state: 'post', completed: false, name: 'STATUS_POSTPONED', description: 'Postponed', detail: 'Ppd' }
   assert.deepEqual(game({ id: '1', status: { type, period: 0, displayClock: '0:00' } }).status, {
     state: 'post',
@@ -289,7 +289,7 @@ test('a game that is over and not completed shows as such', () => {
   })
 })
 
-test('a placeholder time is marked, and undecided teams keep their TBD', () => {
+test('a placeholder for a time is marked, and undecided teams are TBD', () => {
   const team = { id: '-1', abbreviation: 'TBD', displayName: 'TBD' }
   const result = game({ id: '1', competitions: [{ timeValid: false, competitors: [{ homeAway: 'home', team }] }] })
   assert.equal(result.time_confirmed, false)
@@ -315,7 +315,7 @@ test('a game without venue, broadcasts and notes has null, an empty list and nul
   assert.deepEqual([venue, broadcasts, note], [null, [], null])
 })
 
-test('the networks of all broadcasts are one list', () => {
+test('the networks of all broadcasts are a single list', () => {
   const broadcasts = [{ market: 'home', names: ['YES', 'Prime'] }, { market: 'away', names: ['MASN'] }, {}]
   assert.deepEqual(game({ id: '1', competitions: [{ broadcasts }] }).broadcasts, ['YES', 'Prime', 'MASN'])
 })
@@ -324,7 +324,7 @@ test('a body of several MB is accepted', () => {
   assert.ok((sportsScores.bodyBytesMax ?? 0) >= 8 * 1024 * 1024)
 })
 
-test('a score is shown only if play has begun, in all leagues, whatever the upstream says of completion', () => {
+test('in all leagues a score is shown only if play has begun, whatever the upstream says about completion', () => {
   const score = (endpoint: Endpoint, status: Record<string, unknown> | undefined) => {
     const competitors = [
       { homeAway: 'home', score: '0' },

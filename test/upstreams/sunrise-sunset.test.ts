@@ -31,11 +31,11 @@ function refuses(parameters: Record<string, unknown>, name: string) {
   )
 }
 
-test('the recorded times map to the recorded data, the time zone beside them included', () => {
+test('the recorded times map to the recorded data, with their time zone', () => {
   assert.deepEqual(answered(200, recorded), times.example.data)
 })
 
-test('formatted=0 is always sent: it decides the shape of times and day length', () => {
+test('formatted=0 is always sent, because it decides the form of times and day length', () => {
   assert.deepEqual(times.request(tokyo, context), {
     path: '/json',
     query: { lat: 35.68, lng: 139.69, date: '2026-08-04', formatted: 0, tzid: 'Asia/Tokyo' },
@@ -58,7 +58,7 @@ test('without a date, today in the requested time zone is sent', () => {
   assert.equal(dayIn('Pacific/Honolulu', context), '2026-10-01')
 })
 
-test('a given date stays', () => {
+test('a date of the call is sent unchanged', () => {
   assert.deepEqual(times.complete?.(tokyo, context), tokyo)
 })
 
@@ -69,7 +69,7 @@ test('relative words are not dates', () => {
   assert.ok(Value.Check(times.parameters, tokyo))
 })
 
-test('days that do not exist are refused', () => {
+test('days that the calendar does not have are refused', () => {
   for (const date of ['2026-02-29', '2026-13-01', '2026-00-10', '2026-04-31']) refuses({ ...tokyo, date }, 'date')
   assert.doesNotThrow(() => times.complete?.({ ...tokyo, date: '2028-02-29' }, context))
 })
@@ -80,7 +80,7 @@ test('names that are not time zones are refused', () => {
   assert.doesNotThrow(() => times.complete?.({ ...tokyo, tzid: 'Asia/Kolkata' }, context))
 })
 
-test('a time zone in another letter case is the same call', () => {
+test('a time zone in another letter case shares a stored answer', () => {
   assert.deepEqual(times.complete?.({ ...tokyo, tzid: 'asia/TOKYO' }, context), tokyo)
 })
 
@@ -88,12 +88,12 @@ test('an offset is not a time zone name', () => {
   assert.ok(!Value.Check(times.parameters, { ...tokyo, tzid: '+01:00' }))
 })
 
-test('coordinates off the earth are refused, which the upstream does not do', () => {
+test('coordinates that are not on the earth are refused, because the upstream accepts them', () => {
   assert.ok(!Value.Check(times.parameters, { ...tokyo, lat: 999 }))
   assert.ok(!Value.Check(times.parameters, { ...tokyo, lng: -180.1 }))
 })
 
-test('polar day and night have null for what does not happen and a real solar noon', () => {
+test('in polar day and night, times that do not happen are null, and solar noon is real', () => {
   const never = '1970-01-01T00:00:01+00:00'
   const data = answered(200, {
     results: {
@@ -135,7 +135,7 @@ test('a single twilight that does not happen is null, also with an offset of ano
   assert.equal(data.sunset, '2026-08-04T18:44:45+09:00')
 })
 
-test('a time that is no time of a day is null, in whatever zone nothing is written', () => {
+test('a time that stands for an event that does not happen is null, in whatever zone it is written', () => {
   for (const never of [
     '1970-01-01T00:00:01+01:00',
     '1970-01-01T00:00:00-05:00',
@@ -156,7 +156,7 @@ test('real times of 1 January 1970 are kept', () => {
   assert.equal(data.sunrise, '1970-01-01T07:26:10+00:00')
 })
 
-test('an answer without the name of a time zone has null for it', () => {
+test('the time zone is null if the answer does not name it', () => {
   const data = answered(200, { results: recorded.results, status: 'OK' })
   assert.ok(typeof data === 'object')
   assert.equal(data.tzid, null)
@@ -167,12 +167,12 @@ test('a missing coordinate or an unreadable date, a 400, is UPSTREAM_ERROR, beca
   assert.equal(answered(400, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_ERROR')
 })
 
-test('the same words beside 200 are UPSTREAM_ERROR too', () => {
+test('the same messages with status 200 are UPSTREAM_ERROR too', () => {
   assert.equal(answered(200, { results: '', status: 'INVALID_REQUEST' }), 'UPSTREAM_ERROR')
   assert.equal(answered(200, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_ERROR')
 })
 
-test('an unknown time zone, 200 with times in UTC, is UPSTREAM_REJECTED, not a success', () => {
+test('the answer to an unknown time zone, 200 with times in UTC, is UPSTREAM_REJECTED, and no success', () => {
   const body = { results: recorded.results, status: 'INVALID_TZID', tzid: 'UTC' }
   assert.equal(answered(200, body), 'UPSTREAM_REJECTED')
 })
@@ -189,7 +189,7 @@ test('an empty text for results or an unknown word is UPSTREAM_INVALID_RESPONSE'
   assert.equal(answered(200, {}), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('an answer is kept a day for a place of three decimals, a date and a zone', () => {
+test('an answer is stored for a day, by date, zone and coordinates of three decimals', () => {
   assert.equal(times.cache?.seconds, 86_400)
   const key = times.cache?.key
   assert.ok(key)

@@ -27,7 +27,7 @@ test('the recorded story maps to the recorded data', () => {
   assert.deepEqual(answered(story, 200, story.example.response), story.example.data)
 })
 
-test('the id becomes a path segment with the .json suffix', () => {
+test('the id is a segment of the path with the suffix .json', () => {
   assert.deepEqual(story.request({ id: '8863' }, context), { path: '/v0/item/8863.json' })
 })
 
@@ -35,7 +35,7 @@ test('an unknown id, 200 with the body null, is UPSTREAM_NOT_FOUND', () => {
   assert.equal(answered(story, 200, null), 'UPSTREAM_NOT_FOUND')
 })
 
-test('an item that is not readable for now, a 401, is UPSTREAM_ERROR: there is no key to refuse', () => {
+test('the 401 of an item that cannot be read now is UPSTREAM_ERROR, because there is no key that it could refuse', () => {
   assert.equal(answered(story, 401, { error: 'Permission denied' }), 'UPSTREAM_ERROR')
 })
 
@@ -99,14 +99,14 @@ test('a deleted item has no author', () => {
   })
 })
 
-test('a dead item says so', () => {
+test('a dead item is marked as dead', () => {
   const data = answered(story, 200, { id: 10, type: 'story', dead: true })
   assert.ok(typeof data === 'object')
   assert.equal(data.dead, true)
   assert.equal(data.deleted, false)
 })
 
-test('a comment has a parent and a text, no title', () => {
+test('a comment has a parent, a text and no title', () => {
   const data = answered(story, 200, { by: 'norvig', id: 2921983, parent: 2921506, text: 'Aw shucks', type: 'comment' })
   assert.ok(typeof data === 'object')
   assert.equal(data.parent, 2921506)
@@ -131,7 +131,7 @@ test('leading zeros of an id are dropped', () => {
   assert.deepEqual(story.complete?.({ id: '000' }, context), { id: '0' })
 })
 
-test('the database’s options that change auth or the answer cannot be sent', () => {
+test('options of the database that change authentication or the answer cannot be sent', () => {
   for (const name of ['auth', 'print', 'shallow', 'callback']) {
     assert.ok(techForum.reservedParameters?.includes(name), name)
   }

@@ -42,7 +42,7 @@ test('the US date becomes an ISO date, built from year, month and day', () => {
   assert.equal(data.date, '2026-01-02')
 })
 
-test('a clock without its numbers has the date of its local time', () => {
+test('a clock without the numbers of its date has the date of its local time', () => {
   const dateOf = (clock: Record<string, unknown>) => {
     const data = answered(200, { ...recorded, month: undefined, ...clock })
     return typeof data === 'object' ? data.date : data
@@ -74,19 +74,19 @@ test('names that are not time zones are refused before they are sent', () => {
   }
 })
 
-test('zones, links to zones, UTC and Etc names are accepted as they are', () => {
+test('zones, links to zones, UTC and Etc names are sent unchanged', () => {
   for (const name of ['Europe/Amsterdam', 'Asia/Kolkata', 'Asia/Calcutta', 'UTC', 'Etc/GMT+5', 'US/Eastern']) {
     assert.equal(completed(name), name)
   }
 })
 
-test('the usual spelling is sent for another case', () => {
+test('a zone in another letter case is sent in its usual spelling', () => {
   assert.equal(completed('europe/amsterdam'), 'Europe/Amsterdam')
   assert.equal(completed('AMERICA/NEW_YORK'), 'America/New_York')
   assert.equal(completed('utc'), 'UTC')
 })
 
-test('an offset is not a zone name', () => {
+test('an offset is no name of a zone', () => {
   assert.ok(!Value.Check(current.parameters, { timezone: '+01:00' }))
   assert.ok(Value.Check(current.parameters, { timezone: 'America/Port-au-Prince' }))
 })
@@ -103,11 +103,11 @@ test('an answer without a time is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('an attempt is short, so that an attempt that hangs leaves time for another', () => {
+test('an attempt is so short that a hanging attempt leaves time for another', () => {
   assert.ok((timezone.attemptTimeoutMs ?? 10_000) <= 5_000)
 })
 
-test('a clock is not cached', () => {
+test('a clock is not stored', () => {
   assert.equal(current.cache, undefined)
 })
 
@@ -149,7 +149,7 @@ test('a local time has no offset, however the offset and the time are written', 
   }
 })
 
-test('a time has no seconds, although the upstream may write them', () => {
+test('a time has no seconds, even if the upstream writes them', () => {
   const data = answered(200, { dateTime: '2026-03-18T14:02:26', time: '14:02:26' })
   assert.ok(typeof data === 'object')
   assert.equal(data.time, '14:02')

@@ -37,7 +37,7 @@ test('the recorded questions map to the recorded data, in its key order', () => 
   assert.equal(JSON.stringify(data), JSON.stringify(questions.example.data))
 })
 
-test('texts are decoded with the full HTML table, category included, and nothing is trimmed', () => {
+test('all texts, also the category, are decoded with the full table of HTML, and nothing is trimmed', () => {
   assert.deepEqual(answered(200, { response_code: 0, results: [nato] }), {
     response_code: 0,
     results: [
@@ -60,20 +60,20 @@ test('a text is decoded once: an encoded ampersand does not start another refere
   assert.equal(data.results[0].question, 'What is &lt; in HTML?')
 })
 
-test('fewer questions than requested, code 1, is a success with none', () => {
+test('code 1, fewer questions than requested, is a success with an empty list', () => {
   assert.deepEqual(answered(200, { response_code: 1, results: [] }), { response_code: 1, results: [] })
 })
 
-test('an invalid parameter, code 2 beside 200, is UPSTREAM_REJECTED', () => {
+test('code 2 with status 200, an invalid parameter, is UPSTREAM_REJECTED', () => {
   assert.equal(answered(200, { response_code: 2, results: [] }), 'UPSTREAM_REJECTED')
 })
 
-test('a session token that is unknown or used up, codes 3 and 4, is UPSTREAM_ERROR', () => {
+test('codes 3 and 4, a session token that is unknown or used up, are UPSTREAM_ERROR', () => {
   assert.equal(answered(200, { response_code: 3, results: [] }), 'UPSTREAM_ERROR')
   assert.equal(answered(200, { response_code: 4, results: [] }), 'UPSTREAM_ERROR')
 })
 
-test('too soon is UPSTREAM_RATE_LIMITED for 5 seconds, as 429 and as 200 with code 5', () => {
+test('a request that comes too soon is UPSTREAM_RATE_LIMITED for 5 seconds, as 429 and as 200 with code 5', () => {
   for (const [status, body] of [
     [429, { response_code: 5, results: [] }],
     [200, { response_code: 5, results: [] }],
@@ -92,7 +92,7 @@ test('an answer without code or results is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('the probe’s list of categories, which has no code, is a sign of life', () => {
+test('the list of categories, which the probe gets and which has no code, shows that the upstream works', () => {
   const body = { trivia_categories: [{ id: 9, name: 'General Knowledge' }] }
   assert.equal(
     classifyResponse({ upstream: trivia, endpoint: undefined }, { status: 200, headers: {}, body }),
@@ -100,11 +100,11 @@ test('the probe’s list of categories, which has no code, is a sign of life', (
   )
 })
 
-test('scheduled probes take few of the requests', () => {
+test('scheduled probes use few requests of the cap', () => {
   assert.ok(trivia.probe.everySeconds >= 300)
 })
 
-test('a plain request asks for exactly the amount, and only for filters that are set', () => {
+test('a plain request has exactly the amount of the call, and only the filters that are set', () => {
   assert.deepEqual(questions.request(withDefaults(questions, { amount: 7 }), context), {
     path: '/api.php',
     query: { amount: 7, category: undefined, difficulty: undefined, type: undefined },
@@ -121,7 +121,7 @@ test('a plain request asks for exactly the amount, and only for filters that are
   )
 })
 
-test('a pool is filled with 50 questions of the filter, whatever the amount', () => {
+test('a pool is filled with 50 questions of its filter, whatever the amount of the call', () => {
   assert.deepEqual(pool.request({ amount: 3, category: 17, difficulty: 'hard' }), {
     path: '/api.php',
     query: { amount: 50, category: 17, difficulty: 'hard', type: undefined },
@@ -141,25 +141,25 @@ test('calls share a pool when their filters are equal, whatever the amount', () 
   assert.equal(new Set(keys).size, keys.length)
 })
 
-test('a filter with fewer than 50 questions fills no pool, which is remembered for a day', () => {
+test('a filter with fewer than 50 questions fills no pool, and the gateway remembers this for a day', () => {
   assert.equal(questions.pool?.unfillableSeconds, 86_400)
   assert.equal(pool.items({ response_code: 1, results: [] }), undefined)
   assert.equal(pool.items(null), undefined)
   assert.deepEqual(pool.items({ response_code: 0, results: [nato] }), [nato])
 })
 
-test('questions drawn from a pool read as the upstream’s own answer', () => {
+test('questions from a pool have the form of the upstream’s own answer', () => {
   assert.equal(pool.take({ amount: 2 }), 2)
   assert.equal(pool.take(withDefaults(questions, {})), 10)
   assert.deepEqual(pool.body([nato]), { response_code: 0, results: [nato] })
   assert.equal(pool.seconds, 3_600)
 })
 
-test('a random draw is not cached', () => {
+test('random questions are not stored', () => {
   assert.equal(questions.cache, undefined)
 })
 
-test('amount is 1 to 50, category 9 to 32, difficulty and type are those known', () => {
+test('amount is 1 to 50, category 9 to 32, and difficulty and type have only the known values', () => {
   const accepts = (parameters: unknown) => Value.Check(questions.parameters, parameters)
   for (const good of [{}, { amount: 1 }, { amount: 50 }, { category: 9 }, { category: 32 }, { difficulty: 'hard' }]) {
     assert.ok(accepts(good), JSON.stringify(good))
@@ -177,12 +177,12 @@ test('amount is 1 to 50, category 9 to 32, difficulty and type are those known',
   }
 })
 
-test('neither a session token nor another encoding can be sent', () => {
+test('a caller can send neither a session token nor another encoding', () => {
   assert.ok(trivia.reservedParameters?.includes('token'))
   assert.ok(trivia.reservedParameters?.includes('encode'))
 })
 
-test('a question whose wrong answers cannot be read is left out', () => {
+test('questions whose wrong answers cannot be read are left out', () => {
   const question = (incorrect_answers: unknown) => ({ question: 'Q', correct_answer: 'A', incorrect_answers })
   const read = (answers: unknown[]) => answered(200, { response_code: 0, results: answers.map(question) })
   assert.equal(Object(read([['B', 'C'], [{ text: 'B' }], 'B', undefined])).results.length, 1)

@@ -8,7 +8,7 @@ const current = endpointAt(weather, '/current')
 const recorded = current.example.response as Record<string, unknown>
 const refusal = (reason: string) => ({ error: true, reason })
 
-test('the request asks for the legacy block, in default units', () => {
+test('the request is for the older block of the data, in default units', () => {
   assert.equal(
     addressOf(weather, '/current', { latitude: 40.71, longitude: -74.01 }),
     'https://api.open-meteo.com/v1/forecast?latitude=40.71&longitude=-74.01&current_weather=true',
@@ -21,7 +21,7 @@ test("the position is the position of the model's grid cell, not the requested p
   assert.equal(data.longitude, -73.99308)
 })
 
-test('time stays without zone, with the offset beside it', () => {
+test('the time has no zone, and the data have the offset', () => {
   const block = { time: '2026-09-29T00:00' }
   const data = dataOf(weather, '/current', { body: { utc_offset_seconds: -14400, current_weather: block } })
   assert.equal(data.time, '2026-09-29T00:00')
@@ -45,7 +45,7 @@ test('is_day and weathercode are numbers', () => {
   assert.equal(data.weathercode, 61)
 })
 
-test('a value that no model covers is null, and so is one left out', () => {
+test('a value that no model covers is null, and so is a value that the answer leaves out', () => {
   const data = dataOf(weather, '/current', { body: { current_weather: { temperature: null, is_day: null } } })
   assert.equal(data.temperature_c, null)
   assert.equal(data.is_day, null)
@@ -62,18 +62,18 @@ test('several places are refused before the call', () => {
   assert.ok(!fits(current, { latitude: '40.71,50', longitude: -74.01 }))
 })
 
-test('coordinates out of range are refused before the call, and the bounds themselves are not', () => {
+test('coordinates out of range are refused before the call, and coordinates at the bounds are not', () => {
   assert.ok(fits(current, { latitude: -90, longitude: 180 }))
   assert.ok(!fits(current, { latitude: 90.01, longitude: 0 }))
   assert.ok(!fits(current, { latitude: 0, longitude: -180.01 }))
   assert.ok(!fits(current, { latitude: 0 }))
 })
 
-test('a failure in mid-stream, 200 without JSON, is UPSTREAM_INVALID_RESPONSE', () => {
+test('a 200 that breaks off before its JSON ends is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(codeOf(weather, '/current', { status: 200, body: undefined }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('an answer without the block is UPSTREAM_INVALID_RESPONSE, not a success of nulls', () => {
+test('an answer without the block is UPSTREAM_INVALID_RESPONSE, and not a success with only nulls', () => {
   const { current_weather: _, ...rest } = recorded
   assert.equal(codeOf(weather, '/current', { body: rest }), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(codeOf(weather, '/current', { body: refusal('Something went wrong.') }), 'UPSTREAM_INVALID_RESPONSE')
@@ -125,7 +125,7 @@ test('units that would change the meaning of the data are reserved', () => {
   for (const name of ['temperature_unit', 'wind_speed_unit']) assert.ok(weather.reservedParameters?.includes(name))
 })
 
-test('places in one grid cell share a cached answer', () => {
+test('places in the same grid cell share a cached answer', () => {
   const key = current.cache?.key
   assert.ok(key)
   assert.deepEqual(key({ latitude: 40.7101, longitude: -74.0099 }), key({ latitude: 40.71, longitude: -74.01 }))

@@ -34,7 +34,7 @@ function startCall(memory: AnswerMemory, bytes: number[], signal = new AbortCont
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-test('the answer that began first is read to its end, others as far as the memory for them goes', async () => {
+test('the answer that began first is read to its end, and later answers are read as far as their memory goes', async () => {
   const memory = new AnswerMemory(100)
   const [first, second, third] = [[60, 900], [60, 30], [60]].map((bytes) => startCall(memory, bytes))
   assert.ok(first && second && third)
@@ -47,7 +47,7 @@ test('the answer that began first is read to its end, others as far as the memor
   await third.end()
 })
 
-test('answers that wait for memory while they hold some come to their ends, one after the other', async () => {
+test('answers that hold memory and wait for more are read to their ends, one after the other', async () => {
   const memory = new AnswerMemory(100)
   const calls = Array.from({ length: 5 }, () => startCall(memory, [30, 90]))
   for (const [index, call] of calls.entries()) {
@@ -57,7 +57,7 @@ test('answers that wait for memory while they hold some come to their ends, one 
   }
 })
 
-test('more of an answer that waits is counted with it, and waits no longer than it', async () => {
+test('a further part of a waiting answer is counted with the answer and waits no longer than it', async () => {
   const memory = new AnswerMemory(100)
   const first = startCall(memory, [10])
   const holding = startCall(memory, [40])
@@ -85,7 +85,7 @@ test('more of an answer that waits is counted with it, and waits no longer than 
   for (const call of [holding, full]) await call.end()
 })
 
-test('the time for which an answer waits for memory is known while it waits and afterwards', async () => {
+test('how long an answer waits for memory is known during and after the wait', async () => {
   const memory = new AnswerMemory(0)
   const first = startCall(memory, [1])
   await settle()
@@ -104,13 +104,13 @@ test('the time for which an answer waits for memory is known while it waits and 
   })
 })
 
-test('memory that there is is given without a wait', async () => {
+test('an answer gets free memory without a wait', async () => {
   await within(new AnswerMemory(100), async (share) => {
     assert.equal(share.take(1_000, new AbortController().signal), undefined)
   })
 })
 
-test('a call that ends while it waits, or fails, gives back what it held and is waited for no more', async () => {
+test('a call that ends while it waits, or fails, gives back its memory, and no answer waits for it then', async () => {
   const memory = new AnswerMemory(100)
   const first = startCall(memory, [50])
   const left = new AbortController()
@@ -132,7 +132,7 @@ test('a call that ends while it waits, or fails, gives back what it held and is 
   for (const call of [last, next]) await call.end()
 })
 
-test('what was taken for an answer that failed is given back at once, and the wait for more of it is over', async () => {
+test('the memory of a failed answer is given back at once, and its wait for more memory ends', async () => {
   const memory = new AnswerMemory(100)
   const first = startCall(memory, [50])
   await settle()

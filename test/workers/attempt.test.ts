@@ -47,14 +47,14 @@ async function serve(t: TestContext, listener: RequestListener) {
   return { seen, progress, ask, stop: () => server.close() }
 }
 
-test('a connection that was ready too late for one permit serves the next: slow to connect is not never', async (t) => {
+test('a connection that is ready too late for a permit serves the next permit', async (t) => {
   const { seen, ask } = await serve(t, (_request, response) => response.end('{}'))
   for (let index = 0; index < 3; index += 1) await assert.rejects(ask(false), StalePermitError)
   assert.equal((await ask()).answer.status, 200)
   assert.deepEqual(seen, { connections: 1, requests: 1 })
 })
 
-test('a call that ends before its connection is ready sent nothing, and one that ends later may have', async (t) => {
+test('a call that ends before its connection is ready has sent nothing, and a call that ends later may have sent its request', async (t) => {
   const { seen, progress, ask } = await serve(t, () => undefined)
   const left = new AbortController()
   const unsent = ask(true, left.signal)
@@ -71,7 +71,7 @@ test('a call that ends before its connection is ready sent nothing, and one that
   assert.equal(progress.reach, 'sent')
 })
 
-test('an attempt whose connection is refused or takes too long was not sent, and an attempt whose answer is lost was', async (t) => {
+test('an attempt counts as unsent if its connection is refused or takes too long, and as sent if its answer is lost', async (t) => {
   const { ask, stop } = await serve(t, (request) => void request.socket.destroy())
   const reachOfAttempt = (timeoutMs?: number) =>
     ask(true, undefined, undefined, timeoutMs).then(() => assert.fail('it was answered'), reachOfFailed)
@@ -80,7 +80,7 @@ test('an attempt whose connection is refused or takes too long was not sent, and
   assert.equal(await reachOfAttempt(), 'unsent')
 })
 
-test('an attempt that takes too long says whether it lacked a connection or an answer', async (t) => {
+test('the failure of an attempt that takes too long says whether it lacked a connection or an answer', async (t) => {
   const wordsOf = async (attempted: Promise<unknown>) => {
     const error = await attempted.then(
       () => assert.fail('it was answered'),
@@ -110,7 +110,7 @@ test('an attempt that takes too long says whether it lacked a connection or an a
   await assert.rejects(underWay)
 })
 
-test('the words of a failed answer say its status and its time together, and then what is wrong with it', () => {
+test('the message about a failed answer has its status and time together, and then what is wrong with it', () => {
   const wordsOf = (code: string, status: number) => describeFailure(code, { status, ms: 3 }).words
   assert.equal(wordsOf('UPSTREAM_ERROR', 500), 'HTTP 500 in 3 ms')
   assert.equal(wordsOf('UPSTREAM_INVALID_RESPONSE', 200), 'HTTP 200 in 3 ms, not in the expected form')
@@ -138,7 +138,7 @@ function heldMemory() {
   return { within, isWaiting: waiting.promise, giveBack: () => holding.giveBack() }
 }
 
-test('a large answer is read on when there is memory, and that time is not the time limit of the upstream', async (t) => {
+test('a large answer is read on when there is memory, and its wait does not count for the time limit of the upstream', async (t) => {
   const { ask } = await serve(t, (_request, response) => response.end(LARGE))
   const { within, isWaiting, giveBack } = heldMemory()
   const timeoutMs = 2_000
@@ -149,7 +149,7 @@ test('a large answer is read on when there is memory, and that time is not the t
   assert.equal((await asked).text, LARGE)
 })
 
-test('a call that ends while its answer waits for memory is waited for no longer', async (t) => {
+test('a call that ends while its answer waits for memory ends this wait', async (t) => {
   const { ask } = await serve(t, (_request, response) => response.end(LARGE))
   const { within, isWaiting, giveBack } = heldMemory()
   const left = new AbortController()
@@ -160,7 +160,7 @@ test('a call that ends while its answer waits for memory is waited for no longer
   giveBack()
 })
 
-test('an upstream that closes the connection while its answer waits for memory has failed', async (t) => {
+test('an attempt fails if the upstream closes the connection while the answer waits for memory', async (t) => {
   const { ask } = await serve(t, (_request, response) => {
     response.writeHead(200, { 'content-length': LARGE.length + 1 })
     response.end(LARGE, () => response.destroy())
@@ -173,7 +173,7 @@ test('an upstream that closes the connection while its answer waits for memory h
   await failed
 })
 
-test('the wait of an answer that failed is not counted to the attempt after it', async (t) => {
+test('the wait of a failed answer does not count for the next attempt', async (t) => {
   const { ask } = await serve(t, (_request, response) => {
     response.writeHead(200, { 'content-length': LARGE.length })
     response.write(LARGE.slice(0, 100_000))
@@ -189,7 +189,7 @@ test('the wait of an answer that failed is not counted to the attempt after it',
   giveBack()
 })
 
-test('a small answer waits for no memory', async (t) => {
+test('a small answer does not wait for memory', async (t) => {
   const { ask } = await serve(t, (_request, response) => response.end('{}'))
   const { within, giveBack } = heldMemory()
   const { answer } = await within((memory) => ask(true, new AbortController().signal, memory))

@@ -112,18 +112,18 @@ async function shareFailures(t: TestContext, failure: Failure, count: number): P
   return await running
 }
 
-test('a call with time left is not answered with the timeout of other calls, however many led before it whose own time was over', async (t) => {
+test('a call with time left does not get the timeout of other calls, however many calls without time led before it', async (t) => {
   const { cacheStatus = '' } = await shareFailures(t, { code: 'UPSTREAM_TIMEOUT', isCutShort: true }, 5)
   assert.match(cacheStatus, /^agw; hit; /)
 })
 
-test('a call that shares the refusal of other calls reads nothing of the share of their accounts', async (t) => {
+test('a call that shares the refusal of other calls learns nothing about the share of their accounts', async (t) => {
   const message = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
   const refusal = { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, reach: 'refused' } as const
   assert.deepEqual((await shareFailures(t, { ...refusal, message }, 3)).outcome, refusal)
 })
 
-test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
+test('calls that share a request which was never sent say why it was not sent, and not that the upstream failed', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const waiters = [waiterOf('other|sent', 0)]

@@ -24,7 +24,7 @@ test('a half-open attempt whose connection takes longer than a permit lasts is m
   await until(async () => (await deps.redis.hget(upstreamKeys.health(SLUG), 'good')) === '1')
 })
 
-test('a half-open attempt that is redirected follows in its own slot, which its last answer decides about', async (t) => {
+test('a half-open attempt follows a redirect in its own half-open slot, and the last answer decides the outcome of the slot', async (t) => {
   let last = PAGE
   const { deps, call, openBreaker, paths } = await open(t, (request, response) => {
     if (!request.url?.endsWith('/World')) response.writeHead(302, { location: '/api/rest_v1/page/summary/World' }).end()
@@ -105,7 +105,7 @@ test('the time for which a large answer waits for memory of the worker is no fai
   assert.deepEqual({ ok, failBefore }, { ok: '1', failBefore: '0' })
 })
 
-test('a request that hangs is a failure in a row while it goes on, and no other when it ends', async (t) => {
+test('a hanging request counts as a failure in a row while it runs, and not again when it ends', async (t) => {
   const { deps, call, paths } = await open(t, () => undefined)
   const leaving = new AbortController()
   const hanging = call('hangs', { signal: leaving.signal })
@@ -124,7 +124,7 @@ test('a request that hangs is a failure in a row while it goes on, and no other 
 
 const MOVED = { location: '/api/rest_v1/page/summary/World' }
 
-test('a request that was redirected and waits for its next permit has begun, for calls in other processes too', async (t) => {
+test('a redirected request that waits for its next permit counts as begun, for calls in other processes too', async (t) => {
   const { deps, api, call, paths } = await open(t, (_request, response) => response.writeHead(302, MOVED).end())
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const leaving = new AbortController()
@@ -148,7 +148,7 @@ test('a call that waits for the permit of its next request does not report a fai
   assert.equal(paths.length, 2)
 })
 
-test('a call whose repeat joined the queue late, and is evicted, reports the failure before', async (t) => {
+test('a call whose repeated request joins the queue late and is evicted reports the failure of the first request', async (t) => {
   const { deps, api, call, paths } = await open(t, (_request, response) => response.writeHead(500).end())
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 5 }] } })
   const failed = call('failed', { joinsLate: true })

@@ -42,7 +42,7 @@ async function open(t: TestContext, slugs = SLUGS) {
   return { earlier, queues, ran, served, beat, left }
 }
 
-test('calls of an earlier version are run, paused ones too, and its queues are deleted when they are empty', async (t) => {
+test('a worker runs the calls in queues of an earlier version, also in paused queues, and deletes these queues when they are empty', async (t) => {
   const { earlier, queues, ran, beat, left } = await open(t)
   const [weather, currency] = queues as [Queue, Queue]
   await weather.add('call', {}, { jobId: 'prioritised', priority: 5, removeOnComplete: true })
@@ -60,7 +60,7 @@ test('calls of an earlier version are run, paused ones too, and its queues are d
   await until(async () => (await left()).length === 0)
 })
 
-test('without an earlier version nothing is served beside the lanes', async (t) => {
+test('without a process of an earlier version a worker serves only lanes', async (t) => {
   const { earlier, served, beat, left } = await open(t, [])
   await beat({ hasLanes: true })
   earlier.open()

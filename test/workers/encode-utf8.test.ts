@@ -10,7 +10,7 @@ const KINDS = {
   'surrogate pairs': 'a 🦆 and 𝒳',
 }
 
-test('text of any length and kind has the bytes that Buffer.from gives it', () => {
+test('text of any length and kind is encoded to the same bytes as by Buffer.from', () => {
   // Lengths around the point at which the method changes, longer and then shorter again, so that
   // the buffer is used again.
   const lengths = [0, 1, 2_047, 2_048, 8_191, 8_192, 60_000, 3_000, 1_200_000, 2_500_000, 10_000]
@@ -24,7 +24,7 @@ test('text of any length and kind has the bytes that Buffer.from gives it', () =
   }
 })
 
-test('bytes of one text stay as they are when another text is encoded', () => {
+test('the bytes of a text do not change when another text is encoded', () => {
   const [first, second] = ['é', '日'].map((character) => character.repeat(20_000))
   const encoded = encodeUtf8(first ?? '')
   encodeUtf8(second ?? '')
@@ -32,7 +32,7 @@ test('bytes of one text stay as they are when another text is encoded', () => {
   assert.equal(encoded.toString(), first)
 })
 
-test('lone surrogates, which JSON.stringify writes as escapes, are encoded like these', () => {
+test('lone surrogates are encoded to the same bytes as the escapes that JSON.stringify writes', () => {
   const text = JSON.stringify({ text: `\ud800${'日'.repeat(3_000)}` })
   assert.equal(encodeUtf8(text).toString(), text)
   assert.throws(() => encodeUtf8(`\ud800${'日'.repeat(3_000)}`))

@@ -40,7 +40,7 @@ describe('the answer to a test key', () => {
     return outcome
   }
 
-  it('the answer to a test key is the recorded data if the call is the recorded call, for every endpoint', async () => {
+  it('a test key gets the recorded data for the recorded call of every endpoint', async () => {
     for (const { slug, endpoints } of catalog.values()) {
       for (const { path, declaration: endpoint } of endpoints.values()) {
         const { parameters, data } = endpoint.example
@@ -62,7 +62,7 @@ describe('the answer to a test key', () => {
     assert.equal((await answer('tech-forum', '/story', { id: '1' })).id, 1)
   })
 
-  it('the answer to a test key says for which parameters it was recorded, unless it is right for the parameters of the call', async () => {
+  it('a test key reads for which parameters its answer was recorded, unless the answer is right for the parameters of its call', async () => {
     const recordedFor = async (slug: string, path: string, parameters: Members, options?: Partial<CallJob>) =>
       (await outcomeOf(slug, path, parameters, options)).recordedFor
     for (const { slug, endpoints } of catalog.values()) {
@@ -83,7 +83,7 @@ describe('the answer to a test key', () => {
     assert.equal(await recordedFor('currency', '/pair', { from: 'GBP', to: 'ZZZ' }), 'from=USD&to=INR')
   })
 
-  it('the answer to a test key has the right rate for every pair of currencies that the recordings have', async () => {
+  it('a test key gets the right rate for every pair of currencies in the recordings', async () => {
     const { rates } = await answer('currency', '/latest', {})
     const known: Record<string, number> = { EUR: 1, ...(rates as Record<string, number>) }
     for (const from of Object.keys(known)) {
@@ -97,7 +97,7 @@ describe('the answer to a test key', () => {
     assert.equal((await answer('currency', '/pair', { from: 'USD', to: 'EUR' })).rate, 0.9044)
   })
 
-  it('the answer to a test key has the time of every zone at the recorded moment', async () => {
+  it('a test key gets the time of every zone at the recorded moment', async () => {
     const clockIn = (timezone: string) => answer('timezone', '/current', { timezone })
     const { datetime, dst_active, day_of_week, date, time } = await clockIn('Australia/Sydney')
     assert.deepEqual([datetime, dst_active, day_of_week], ['2026-03-19T00:02:26.3823348', true, 'Thursday'])
@@ -106,7 +106,7 @@ describe('the answer to a test key', () => {
     assert.equal((await clockIn('America/New_York')).dst_active, true)
   })
 
-  it('the answer to a test key has as many items as the call requests, of the requested kind', async () => {
+  it('a test key gets as many items as its call requests, of the requested kind', async () => {
     const count = async (slug: string, path: string, parameters: Members, name: string) =>
       ((await answer(slug, path, parameters))[name] as Members[]).length
     assert.equal(await count('news', '/search', { q: 'google', max: 1 }, 'articles'), 1)
@@ -118,12 +118,12 @@ describe('the answer to a test key', () => {
     assert.ok(results.length > 0 && results.every(({ difficulty }) => difficulty === 'hard'))
   })
 
-  it('the answer to a test key leaves alone what has the name of a parameter and is another thing', async () => {
+  it('the value of a parameter does not replace a member of the data that has the same name and another meaning', async () => {
     const { country } = await answer('development-indicators', '/gdp', { country: 'DE' })
     assert.equal(country, 'Mexico')
   })
 
-  it('the answer to a test key keeps the shape of the recorded data whatever the parameters', async () => {
+  it('a test key gets data of the recorded shape whatever the parameters of its call', async () => {
     const shape = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(shape)
       if (typeof value !== 'object' || value === null) return typeof value

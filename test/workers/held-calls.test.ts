@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import type { PausedMode } from '../../src/catalog/catalog.ts'
 import { HeldCalls } from '../../workers/jobs/held-calls.ts'
 
-it('a call of an API that is held waits until the API goes on, and other calls do not', async () => {
+it('a call waits while an operator holds its API, and calls of other APIs do not wait', async () => {
   const held = new HeldCalls()
   const api: { pausedMode: PausedMode | undefined } = { pausedMode: 'hold' }
   const { signal } = new AbortController()
@@ -21,7 +21,7 @@ it('a call of an API that is held waits until the API goes on, and other calls d
   await waiting
 })
 
-it('a call that is held ends with its deadline, or when its caller leaves', async () => {
+it('a held call ends at its deadline, or when its caller leaves', async () => {
   const held = new HeldCalls()
   const [before, during] = [new AbortController(), new AbortController()]
   before.abort(new Error('left'))

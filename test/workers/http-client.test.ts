@@ -179,7 +179,7 @@ describe('a connection to an upstream', () => {
     }
   })
 
-  it('a connection to an upstream is of one API: another API of the same address may be kept from it, and waits for none of its requests', async () => {
+  it('a connection to an upstream belongs to a single API: an API at the same address may be refused, and does not wait for its requests', async () => {
     const held: ServerResponse[] = []
     const shared = createServer((request, response) =>
       request.url === '/slow' ? held.push(response) : response.end('{}'),

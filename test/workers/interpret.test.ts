@@ -116,7 +116,7 @@ for (const [what, answer, code] of statusRows) {
   test(what, () => assert.equal(codeOf(answer), code))
 }
 
-test('a status that the endpoint accepts is mapped whatever it is', () => {
+test('an answer is mapped whatever its status if the endpoint accepts this status', () => {
   const accepting = { ...thing, acceptStatuses: [204, 404] }
   for (const status of [204, 404]) {
     assert.equal(
@@ -140,20 +140,20 @@ test('404 and 410 mean "not found" if the endpoint looks something up and the bo
   assert.equal(codeOfSent({ endpoint: lookUp }, { status: 400, body: { error: 'unknown thing' } }), 'UPSTREAM_ERROR')
 })
 
-test('a status that the endpoint names refuses the values, and no other does', () => {
+test('a status is a refusal of the caller’s values only if the endpoint names it', () => {
   const judged = { ...thing, rejects: [422] }
   assert.equal(codeOfSent({ endpoint: judged }, { status: 422 }), 'UPSTREAM_REJECTED')
   assert.equal(codeOfSent({ endpoint: judged }, { status: 400 }), 'UPSTREAM_ERROR')
 })
 
-test('after undeclared parameters every 4xx is about what the caller sent', () => {
+test('every 4xx to a call with undeclared parameters counts as caused by what its caller sent', () => {
   const codeWith = (status: number) => codeOfSent({ hasUndeclared: true }, { status, body: undefined })
   assert.deepEqual([404, 410].map(codeWith), ['UPSTREAM_NOT_FOUND', 'UPSTREAM_NOT_FOUND'])
   assert.deepEqual([400, 405, 422, 451].map(codeWith), Array(4).fill('UPSTREAM_REJECTED'))
   assert.deepEqual([401, 402, 403, 407].map(codeWith), Array(4).fill('UPSTREAM_AUTH_FAILED'))
 })
 
-test('408 and 425 pass by themselves and are failures, even if a caller added parameters', () => {
+test('408 and 425 are failures that may be temporary, even if a caller added parameters', () => {
   for (const status of [408, 425])
     assert.equal(
       codeOfSent({ hasUndeclared: true, endpoint: { ...thing, rejects: [status] } }, { status }),
@@ -161,19 +161,19 @@ test('408 and 425 pass by themselves and are failures, even if a caller added pa
     )
 })
 
-test('without a key a refusal of it is a failure, whoever says so', () => {
+test('an answer that refuses the key is a failure of the source if no key was sent', () => {
   const strict: Upstream = { ...plain(), classify: ({ body }) => (body === 'no key' ? authFailed() : undefined) }
   for (const status of [401, 402, 403, 407]) assert.equal(codeOfSent({}, { status }), 'UPSTREAM_ERROR')
   assert.equal(codeOfSent({ upstream: strict }, { body: 'no key' }), 'UPSTREAM_ERROR')
   assert.equal(codeOfSent({ upstream: strict, hasKey: true }, { body: 'no key' }), 'UPSTREAM_AUTH_FAILED')
 })
 
-test('a probe has no values that a 4xx could be about', () => {
+test('a 4xx to a probe is no refusal of values, because a probe has no caller', () => {
   for (const status of [400, 404, 410, 422])
     assert.equal(codeOfSent({ endpoint: undefined }, { status }), 'UPSTREAM_ERROR')
 })
 
-test('the endpoint judges before its upstream, and both before the status', () => {
+test('the rules of the endpoint come before the rules of its upstream, and both before the status', () => {
   const strict: Upstream = { ...plain(), classify: ({ body }) => (text(body) === 'bad' ? failed() : undefined) }
   const stricter = { ...thing, classify: ({ body }: UpstreamResponse) => (body === 'bad' ? rejected() : undefined) }
   const answer = { status: 200, headers: {}, body: 'bad' }
@@ -258,7 +258,7 @@ for (const [what, headers, rateHeaders, ms] of waitRows) {
   })
 }
 
-test('an answer over the limit carries the wait it asks for', () => {
+test('an answer over the limit carries the wait that the upstream requests', () => {
   const responseClass = classifyResponse(
     { upstream: plain(), endpoint: thing },
     {
@@ -274,7 +274,7 @@ test('an answer over the limit carries the wait it asks for', () => {
   )
 })
 
-test('a 403 with nothing remaining of another limit refuses the key', () => {
+test('a 403 refuses the key although the headers of another limit say that nothing remains', () => {
   const own = { 'x-left': '0', 'x-resource': 'search' }
   assert.equal(codeOf({ status: 403, headers: own }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
   assert.equal(codeOf({ status: 403, headers: { 'x-left': '0' } }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
@@ -287,7 +287,7 @@ test('a 403 with nothing remaining of another limit refuses the key', () => {
   assert.equal(codeOf({ status: 403, headers: told }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
 })
 
-test('any answer that has both headers says what is left', () => {
+test('the headers of any answer say how many requests are left if both headers are there', () => {
   const left = (headers: Record<string, string>, rateHeaders?: RateHeaders) =>
     rateLeft(plain(rateHeaders), headers, NOW)
   assert.deepEqual(left({ 'x-left': '41', 'x-reset': '7' }, seconds), { remaining: 41, resetMs: 7_000 })
@@ -300,7 +300,7 @@ test('any answer that has both headers says what is left', () => {
   assert.equal(left({ 'x-left': '5', 'x-reset': '7' }), undefined, 'the upstream declares no such headers')
 })
 
-test('what is left of another limit is left aside', () => {
+test('how many requests are left of another limit is ignored', () => {
   const headers = { 'x-left': '5', 'x-reset': '7' }
   const left = { remaining: 5, resetMs: 7_000 }
   assert.deepEqual(rateLeft(plain(ofSearches), { ...headers, 'x-resource': 'search' }, NOW), left)
@@ -309,7 +309,7 @@ test('what is left of another limit is left aside', () => {
   assert.equal(rateLeft(plain(ofSearches), { ...headers, 'x-resource': '' }, NOW), undefined)
 })
 
-test('a reset in the past or years away is held between 0 and 1 h', () => {
+test('a reset in the past or years away counts as 0 or an hour', () => {
   const resetMs = (reset: string, rateHeaders: RateHeaders) =>
     rateLeft(plain(rateHeaders), { 'x-left': '5', 'x-reset': reset }, NOW)?.resetMs
   assert.equal(resetMs('1', epochSeconds), 0)
@@ -317,7 +317,7 @@ test('a reset in the past or years away is held between 0 and 1 h', () => {
   assert.equal(resetMs('86400', seconds), 3_600_000)
 })
 
-test('counts that are no whole numbers tell nothing', () => {
+test('counts that are not whole numbers are ignored', () => {
   for (const value of ['', ' ', '-1', '1.5', '0x10', 'many', '1, 2', '9'.repeat(16), 'NaN', 'Infinity']) {
     assert.equal(rateLeft(plain(seconds), { 'x-left': value, 'x-reset': '7' }, NOW), undefined, value)
     assert.equal(rateLeft(plain(seconds), { 'x-left': '7', 'x-reset': value }, NOW), undefined, value)
@@ -329,15 +329,15 @@ function interpret(...answers: Partial<UpstreamResponse>[]) {
   return interpretAnswers({ upstream: plain(), endpoint: thing }, whole, { parameters: {}, context: { now: NOW } })
 }
 
-test('a success is the mapped data', () => {
+test('the outcome of a success is the mapped data', () => {
   assert.deepEqual(interpret({}), { data: { name: 'x' } })
 })
 
-test('a responseClass of the mapping is the outcome', () => {
+test('a responseClass that the mapping returns is the outcome', () => {
   assert.deepEqual(interpret({ body: { isMissing: true } }), { responseClass: notFound() })
 })
 
-test('the first answer that is no success decides for all', () => {
+test('the first answer that is no success decides the outcome of all requests of a call', () => {
   assert.deepEqual(interpret({}, { status: 429 }, { status: 500 }), { responseClass: overLimit() })
 })
 
@@ -355,7 +355,7 @@ test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as 
   assert.ok(result.cause instanceof TypeError)
 })
 
-test('an answer of a route that has moved is a failure of the source for each endpoint of each API, and never that there is no such thing', async () => {
+test('for each endpoint of each API the answer of a moved route is a failure of the source, and never UPSTREAM_NOT_FOUND', async () => {
   const moved: Partial<UpstreamResponse>[] = [
     { status: 404, body: undefined },
     { status: 404, body: undefined, errorText: '<html><h1>Not Found</h1></html>' },

@@ -47,21 +47,21 @@ function open(name: string, connection = redis) {
   return pool
 }
 
-it('a pool of items fetched ahead gives each item once and in order, and is filled when it has fewer than a call wants', async () => {
+it('a pool of prefetched items gives each item once and in order, and is filled when it has fewer items than a call wants', async () => {
   const pool = open('in order')
   assert.deepEqual([await pool.take(2), await pool.take(2), pool.requests], [[1, 2], [3, 4], 1])
   assert.deepEqual([await pool.take(2), pool.requests], [[6, 7], 2])
   assert.deepEqual([await pool.take(4), pool.requests], [[5, 8, 9, 10], 2])
 })
 
-it('a pool of items fetched ahead gives calls that come together different items, and is filled by one of them', async () => {
+it('a pool of prefetched items gives different items to calls that come together, and a single one of these calls fills it', async () => {
   const pool = open('together')
   const taken = await Promise.all(Array.from({ length: 5 }, () => pool.take(1)))
   assert.deepEqual(taken.flat().toSorted(), [1, 2, 3, 4, 5])
   assert.equal(pool.requests, 1)
 })
 
-it('a pool of items fetched ahead is filled once however long its request waits, and ends with its life', async () => {
+it('a pool of prefetched items is filled once however long its request waits, and is empty after its lifetime', async () => {
   const pool = open('waiting')
   const { promise, resolve } = Promise.withResolvers<void>()
   pool.answered = promise
@@ -80,7 +80,7 @@ it('a pool of items fetched ahead is filled once however long its request waits,
   await until(async () => (await redis.exists(marker)) === 0)
 })
 
-it('a call that has its permit is served while others wait for theirs to fill the same pool, and they take what it left', async () => {
+it('a call that has its permit fills the pool while other calls wait for permits to fill it, and these calls take the items that it left', async () => {
   const pool = open('fair')
   const never = new Promise<void>(() => undefined)
   const others = [pool.take(2, never), pool.take(2, never)]
@@ -106,7 +106,7 @@ it('a call whose permit comes while its pool is filled sends no request, and wai
   assert.deepEqual([await first, await second, pool.requests], [[1, 2, 3, 4], [6, 7], 2])
 })
 
-it('a fill of a pool that lost its marker leaves the marker of another fill alone', async () => {
+it('a fill whose marker is gone does not remove the marker of another fill of the same pool', async () => {
   const pool = open('lost')
   const { promise, resolve } = Promise.withResolvers<void>()
   pool.answered = promise
@@ -118,7 +118,7 @@ it('a fill of a pool that lost its marker leaves the marker of another fill alon
   assert.equal(await redis.get(`${pool.key}:filling`), 'another')
 })
 
-it('a call whose request was to fill a pool is answered although the pool cannot be filled', async () => {
+it('a call whose request should fill a pool is answered even if the pool cannot be filled', async () => {
   const pool = open('broken')
   const { promise, resolve } = Promise.withResolvers<void>()
   pool.answered = promise
@@ -130,7 +130,7 @@ it('a call whose request was to fill a pool is answered although the pool cannot
   assert.deepEqual(await first, [1])
 })
 
-it('a call fills a pool at once whose marker it set with a command whose reply was lost', async (t) => {
+it('a call that set the marker of a pool fills the pool at once although the reply to its command was lost', async (t) => {
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
   const set = unsteady.set.bind(unsteady) as (...args: unknown[]) => Promise<never>
   t.mock.method(unsteady, 'set', (...args: unknown[]) => {

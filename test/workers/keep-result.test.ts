@@ -19,7 +19,7 @@ async function keep(id: string, bytesMax: number, outcome: Partial<ReplyHead>, t
   return head
 }
 
-test('an outcome without a body is kept as it is if the results of its account take all their room', async () => {
+test('an outcome without a body is kept unchanged even if the results of its account use all their room', async () => {
   assert.equal((await keep('call-1', 4_000, {}, 'x'.repeat(1_000))).code, undefined)
   const refused = await keep('call-2', 4_000, {}, 'x'.repeat(1_000))
   assert.equal(refused.code, 'RESULT_STORAGE_FULL')

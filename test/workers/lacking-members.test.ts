@@ -49,7 +49,7 @@ test('an answer lacks a member that is null, and a member that is absent', () =>
   )
 })
 
-test('an answer lacks a member of a list that none of its items has, and not one that some have', () => {
+test('an answer lacks a member of a list if no item has it, and not if some items have it', () => {
   type Data = { upcoming: { name: string | null }[] }
   const all = (data: Data) => data.upcoming.map((holiday) => Object.assign(holiday, { name: null }))
   assert.deepEqual(lacks('public-holidays', '/next', all), ['upcoming[].name'])
@@ -63,7 +63,7 @@ test('an answer lacks a member of a list that none of its items has, and not one
   )
 })
 
-test('an answer to the recorded call lacks the items of a list that is empty, and an answer to another call does not', () => {
+test('an answer to the recorded call lacks items if a list is empty, and an answer to another call does not', () => {
   type Data = { results: object[]; upcoming: { types: string[] }[]; meanings: { definitions: object[] }[] }
   const emptied = (given?: Record<string, unknown>) =>
     lacks('geocoding', '/search', (data: Data) => data.results.splice(0), given === undefined ? {} : { given })
@@ -81,7 +81,7 @@ test('an answer to the recorded call lacks the items of a list that is empty, an
   assert.deepEqual(lacks('dictionary', '/define', withoutDefinitions, { given: { word: 'other' } }), [])
 })
 
-test('a list that the recorded call itself has empty at times is ordinary: games in a quiet week, bars before trading, topics of an answer', () => {
+test('a list that is sometimes empty for the recorded call itself is not reported, such as games in a quiet week or bars before trading', () => {
   const empty = (name: string) => (data: Record<string, object[]>) => data[name]?.splice(0)
   assert.deepEqual(lacks('sports-scores', '/nfl', empty('games')), [])
   assert.deepEqual(lacks('market-quotes', '/quote', empty('history')), [])
@@ -89,7 +89,7 @@ test('a list that the recorded call itself has empty at times is ordinary: games
     assert.deepEqual(lacks('instant-answers', '/search', empty(name)), [])
 })
 
-test('an answer of an API of a document lacks nothing, because nothing of it was recorded', () => {
+test('an answer of an own API lacks nothing, because it has no recording', () => {
   const upstream = { ...upstreamOf('weather'), own: { digest: 'd', mayBePrivate: false } }
   const endpoint = { ...endpointAt(upstream, '/current') }
   const answered = { upstream, path: '/current', endpoint, parameters: {}, data: {} }
@@ -98,14 +98,14 @@ test('an answer of an API of a document lacks nothing, because nothing of it was
   })
 })
 
-test('a list with items is there, whatever the call', () => {
+test('an answer does not lack a list that has items, whatever the call', () => {
   const known = { '/search results[]': { good: 0 } }
   assert.deepEqual(seenIn('geocoding', '/search', () => undefined, { known, given: { q: 'x' } }).seen?.has, [
     'results[]',
   ])
 })
 
-test('an answer lacks a member of a member', () => {
+test('an answer can lack a member of a member', () => {
   type Data = { address: Record<string, unknown> }
   assert.deepEqual(
     lacks('mock-data', '/users', (data: Data) => (data.address.street = null)),
@@ -113,7 +113,7 @@ test('an answer lacks a member of a member', () => {
   )
 })
 
-test('a member that is null in a recorded answer of the API, or of which its file says so, is ordinary', () => {
+test('a member is not reported if it is null in a recorded answer of the API, or if the file of the API says that it may be null', () => {
   type Data = Record<string, null>
   assert.deepEqual(
     lacks('countries', '/info', (data: Data) => (data.capital = null)),
@@ -144,7 +144,7 @@ test('a member that is null in a recorded answer of the API, or of which its fil
   assert.deepEqual(lacks('prediction-markets', '/markets', newMarket), [])
 })
 
-test('what is known of a member decides whether it is reported', () => {
+test('the history of a member decides whether its lack is reported', () => {
   const lacking = (data: { temperature_c: null }) => (data.temperature_c = null)
   const key = '/current temperature_c'
   const now = 10 * 86_400_000

@@ -47,7 +47,7 @@ async function open(t: TestContext) {
   return { services, redis, queue, enqueue, users }
 }
 
-test('a call of a version that no worker knows is left to a newer one for a while, and then answered', async (t) => {
+test('a worker leaves a call of a later version to newer workers for a while, and then answers it', async (t) => {
   const { services, redis, queue, enqueue, users } = await open(t)
   const worker = await startLocalWorker({
     ...testSecrets(),

@@ -78,7 +78,7 @@ async function openWide(stores: Awaited<ReturnType<typeof open>>, concurrency: n
   return { ...stores, catalog, caps, clients, client, acquire, count }
 }
 
-test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
+test('a slow answer does not raise the number of requests that the upstream says are left', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('weather') ?? assert.fail()
@@ -99,7 +99,7 @@ test('what an upstream says is left is not raised by an answer that was slow', a
   assert.equal(await left(), '1')
 })
 
-test('permits that are wanted and permits that end in one tick of the event loop are one command each', async (t) => {
+test('all permits that calls want in a tick of the event loop are a single command, and so are all permits that end in it', async (t) => {
   const { redisUrl, acquire, count } = await openWide(await open(t), 10)
   const leases = () => count('leases')
   const first = await acquire('first')
@@ -139,7 +139,7 @@ async function openNarrow(t: TestContext) {
 
 const withCode = (code: string) => (error: unknown) => error instanceof AttemptError && error.code === code
 
-test('a permit that comes when less than the usual answer time is left is given back, and the next waiter has it', async (t) => {
+test('a permit that comes when less than the usual answer time is left is given back, and the next waiter gets it', async (t) => {
   const { acquire, log } = await openNarrow(t)
   const first = await acquire('first', () => 30_000)
   let leftMs = 30_000
@@ -158,7 +158,7 @@ test('a permit that comes when less than the usual answer time is left is given 
   permit.release(1)
 })
 
-test('a permit that comes at once is not used either when the call has no time left for an answer', async (t) => {
+test('a call that has no time left for an answer does not use a permit that comes at once', async (t) => {
   const { acquire, log } = await openNarrow(t)
   await assert.rejects(
     acquire('late', () => 599 - 200),
@@ -169,7 +169,7 @@ test('a permit that comes at once is not used either when the call has no time l
   permit.release(1)
 })
 
-test('a permit is usable when it comes although Redis takes longer to answer than a permit lasts', async (t) => {
+test('a worker can use a permit although Redis takes longer to answer than a permit lasts', async (t) => {
   const { db, redisUrl } = await open(t)
   const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
   const { catalog, clients } = await openClients({ redis, db })
@@ -191,7 +191,7 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   assert.equal(usable, 1)
 })
 
-test('a poll whose reply is lost gives the same permit when it is sent again, and the same refusal', async (t) => {
+test('a poll that is sent again because its reply was lost brings the same permit, and the same refusal', async (t) => {
   const { redis: direct, db, redisUrl } = await open(t)
   const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
   const { catalog, clients } = await openClients({ redis, db })
@@ -286,7 +286,7 @@ test('calls that wait for a permit when an operator holds the calls of their ups
   }
 })
 
-test('a permit for another request of a call is refused at once if it would come too late, and waited for if not', async (t) => {
+test('a call that needs a permit for another request is refused at once if the permit would come too late, and waits for it otherwise', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
@@ -315,7 +315,7 @@ test('a permit for another request of a call is refused at once if it would come
   await until(async () => (await queue()).length === 0)
 })
 
-test('calls for which a closed upstream opens too late get the reason that new calls get, and cost something only if they had a place', async (t) => {
+test('calls for which a closed upstream opens too late get the same reason as new calls, and cost something only if they had a place', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, caps, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
@@ -369,7 +369,7 @@ test("permits of callers' keys are served although so many other keys came that 
   await until(async () => (await redis.zcard(capKeys.of(api.slug, 'key:first', 'leases'))) === 0)
 })
 
-test('an upstream whose breaker closed gets one request at once, and one more for each that ends', async (t) => {
+test('an upstream whose breaker has just closed gets a single request at first, and a further request for each that ends', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('weather') ?? assert.fail()
@@ -391,7 +391,7 @@ test('an upstream whose breaker closed gets one request at once, and one more fo
   assert.deepEqual(rounds, [1, 2, 4, 8])
 })
 
-test('polls that bring no permit leave nothing to write down, and do not keep the counts of others from Postgres', async (t) => {
+test('polls without a permit leave no counts to write, and do not keep other counts from Postgres', async (t) => {
   const { redis, db } = await open(t)
   const grants = new GrantLedger(db, new RedisClock(redis, log), log)
   const caps = { concurrency: 1, rates: [{ max: 60, seconds: 3_600 }] }
@@ -402,7 +402,7 @@ test('polls that bring no permit leave nothing to write down, and do not keep th
   assert.deepEqual(rows, [{ slug: 'code-host-user', granted: 2 }])
 })
 
-test('permits whose leases are gone before they are renewed are warned of, and permits that ended are not', async (t) => {
+test('a worker warns of permits whose leases are gone before their renewal, and not of permits that have ended', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
@@ -577,7 +577,7 @@ test('a permit ahead that no call takes goes back to the cap', async (t) => {
   assert.equal(await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log')), 2)
 })
 
-test('permits ahead are not used once the upstream was found to limit the gateway', async (t) => {
+test('permits ahead are not used as soon as the upstream limits the gateway', async (t) => {
   const { caps, client, count, held, goOn } = await openAhead(t)
   const [first] = held
   const cap = caps.of({ slug: 'weather' }, SHARED_BUCKET)
@@ -592,7 +592,7 @@ test('permits ahead are not used once the upstream was found to limit the gatewa
   assert.equal(await count('leases'), 0)
 })
 
-test('a call that has a place leaves permits ahead to others, and a worker that ends gives them back', async (t) => {
+test('a call that has a place leaves permits ahead to other calls, and a worker gives them back when it ends', async (t) => {
   const { client, acquire, redis, count, polls, goOn } = await openAhead(t)
   await acquire('placed', 7)
   assert.deepEqual([await count('leases'), await polls()], [4, 1])
@@ -601,7 +601,7 @@ test('a call that has a place leaves permits ahead to others, and a worker that 
   assert.deepEqual([await count('leases'), await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))], [0, 3])
 })
 
-test('permits ahead are not used once an operator has changed the cap', async (t) => {
+test('permits ahead are not used as soon as an operator has changed the cap', async (t) => {
   const { catalog, acquire, polls, goOn } = await openAhead(t)
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 3, rates: [{ max: 1_000, seconds: 1 }] } })

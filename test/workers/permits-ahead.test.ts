@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import type { PermitId } from '../../src/caps/replies.ts'
 import { PermitsAhead } from '../../workers/permits/permits-ahead.ts'
 
-it('permits whose poll took longer than they may wait go back at once, without a warning of Node', async () => {
+it('permits ahead go back at once, without a warning of Node, if their poll took longer than they may wait', async () => {
   const warnings: string[] = []
   const note = ({ name }: Error): number => warnings.push(name)
   process.on('warning', note)

@@ -47,7 +47,7 @@ describe('the schedule of probes', () => {
     assert.deepEqual(await scheduled('weather'), before)
   })
 
-  it('the schedule of probes is whole again after a queue was obliterated, a job of it was lost, or Redis lost everything', async () => {
+  it('the schedule of probes is complete again after somebody deleted a queue, a job was lost, or Redis lost everything', async () => {
     const loseJob = async () => {
       const queue = queues.of('weather')
       const id = probeScheduler('weather')
@@ -64,11 +64,11 @@ describe('the schedule of probes', () => {
     }
   })
 
-  it('the schedule of probes holds no probes of an upstream that is not enabled', async () => {
+  it('the schedule has no probes of an upstream that is not enabled', async () => {
     assert.deepEqual(await scheduled('news'), { hasScheduler: false, next: undefined, jobs: 0 })
   })
 
-  it('the schedule of probes follows the files under their own caps, and leaves a cap that operators lower to the calls', async () => {
+  it('probes come as often as the file of an upstream says under its own cap, and leave a cap that an operator has lowered to the calls', async () => {
     const everySeconds = async (slug: string) =>
       ((await queues.of(slug).getJobScheduler(probeScheduler(slug)))?.every ?? Number.NaN) / 1_000
     for (const { slug, upstream, enabled } of catalog.values()) {

@@ -5,7 +5,7 @@ import { processCallJob } from '../../workers/jobs/process-job.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-test('a call without a ticket that nobody waits for any more gives up the place that its worker joined for before it was lost', async (t) => {
+test('a call without a ticket whose caller has left gives up the place for which its lost worker joined the queue', async (t) => {
   const { deps, cap, callOf } = await openWorkerParts(t)
   const call = callOf({ timeMs: 300_000 })
   const { slug, deadline } = call

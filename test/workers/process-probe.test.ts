@@ -43,12 +43,12 @@ test('a probe of an endpoint whose recorded call cannot be made sends nothing an
   assert.equal(await deps.redis.exists(upstreamKeys.health(api.slug)), 0)
 })
 
-test('a probe that a pause of the API holds until its time is over says so', async (t) => {
+test('a probe that a pause of the API holds until its time is over says that the API is paused', async (t) => {
   const { code, words } = (await outcomeWithoutPermit(t, { pausedMode: 'hold' })) ?? assert.fail()
   assert.deepEqual([code, words], ['API_PAUSED', 'the API is paused and holds its probes'])
 })
 
-test('a probe that was to decide whether a breaker opens is not sent in the pause of the open breaker, and the probe of a person is', async (t) => {
+test('while a breaker is open, a probe that should decide whether it opens is not sent, and a probe of an operator is', async (t) => {
   const upstream = await startUpstreamServer()
   t.after(() => upstream.close())
   upstream.play('encyclopedia', () => recorded('encyclopedia'))

@@ -36,7 +36,7 @@ async function save(owner: { userId: string } | { teamId: string }): Promise<str
   return (await saveProviderKey(db, owner, row)).id
 }
 
-it('a provider key that many calls need at once is read once', async () => {
+it('a provider key is read once if many calls need it at the same time', async () => {
   const userId = await insertOwner()
   const id = await save({ userId })
   const ownDb = openDatabase(services.databaseUrl, log)
@@ -57,7 +57,7 @@ it('a provider key that many calls need at once is read once', async () => {
   }
 })
 
-it('a provider key is nobody else’s, and the key of a team follows the team to its next owner', async () => {
+it('nobody else can use the provider key of an account, and the key of a team goes with the team to its next owner', async () => {
   const [first, second] = [await insertOwner(), await insertOwner()]
   const teamId = randomUUID()
   await db.insertInto('teams').values({ id: teamId, name: 'A team', owner_id: first }).execute()
@@ -74,7 +74,7 @@ it('a provider key is nobody else’s, and the key of a team follows the team to
   )
 })
 
-it('a call gets its provider key although other calls meanwhile need as many keys as a worker keeps', async () => {
+it('a call gets its provider key although other calls need as many keys as a worker stores', async () => {
   const userId = await insertOwner()
   const keys = new ProviderKeys(db, secrets, log)
   const key = keys.of(await save({ userId }), userId)

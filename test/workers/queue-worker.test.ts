@@ -37,7 +37,7 @@ const commandStats = async () => {
   return { scripts: count('evalsha'), waits: count('bzpopmin') }
 }
 
-test('a job that comes alone costs one wait, one look for a job and one end, and no second look', async (t) => {
+test('a job that comes alone costs a wait, a look for a job and an end, and no second look', async (t) => {
   const done: string[] = []
   const { queue, run } = await open(t, [async ({ id = '' }) => done.push(id)])
   run()
@@ -54,7 +54,7 @@ test('a job that comes alone costs one wait, one look for a job and one end, and
   assert.deepEqual([after.scripts - before.scripts, after.waits - before.waits], [80, 20])
 })
 
-test('jobs that wait together are taken without a wait between them, and the marker is looked at twice', async (t) => {
+test('a worker takes jobs that wait together without a wait between them, and looks at the marker twice', async (t) => {
   const done: string[] = []
   const { queue, run } = await open(t, [async ({ id = '' }) => done.push(id)])
   for (let jobs = 0; jobs < 10; jobs += 1) await queue.add('job', {}, { priority: 1 })
@@ -67,7 +67,7 @@ test('jobs that wait together are taken without a wait between them, and the mar
   assert.equal(after.scripts - before.scripts, 22)
 })
 
-test('many jobs that wait are taken in few round trips', async (t) => {
+test('a worker takes many waiting jobs in few round trips', async (t) => {
   const { opened, open: openGate } = gate()
   let taken = 0
   const { queue, run } = await open(t, [
@@ -114,7 +114,7 @@ test('a worker runs as many jobs at once as it may, and leaves the others to a w
   await until(() => taken.flat().length === 12)
 })
 
-test('jobs of all kinds that come while workers take others are all run, and no marker is left', async (t) => {
+test('jobs of all kinds that come while workers take other jobs all run, and no marker is left', async (t) => {
   const done: number[] = []
   const runJob = async ({ data }: Job) => {
     if (data % 3 === 0) await new Promise((resolve) => setTimeout(resolve, data % 5))
@@ -135,7 +135,7 @@ test('jobs of all kinds that come while workers take others are all run, and no 
   await until(async () => (await marker()).length === 0)
 })
 
-test('a delayed job runs when it is due, though its marker came with or before other jobs', async (t) => {
+test('a delayed job runs when it is due, even if its marker came with or before other jobs', async (t) => {
   const done: string[] = []
   const { queue, run } = await open(t, [async ({ name }) => done.push(name)])
   run()
@@ -162,7 +162,7 @@ test('a job that its processor hands back runs again', async (t) => {
   await until(() => tries === 2, 10_000)
 })
 
-test('a queue that is paused is left alone until it is resumed', async (t) => {
+test('a worker takes no jobs of a paused queue until the queue is resumed', async (t) => {
   const done: string[] = []
   const { queue, run } = await open(t, [async ({ name }) => done.push(name)])
   await queue.pause()
@@ -191,7 +191,7 @@ test('a lost blocking connection costs no job', async (t) => {
   await until(() => done.length === 2, 20_000)
 })
 
-test('close waits for the jobs that run and takes no other', async (t) => {
+test('a worker that closes waits for its running jobs and takes no other', async (t) => {
   const { opened, open: openGate } = gate()
   const started: string[] = []
   const ended: string[] = []

@@ -51,7 +51,7 @@ async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
   return { outcome, end }
 }
 
-it('a follower in another process knows that the request it shares is at the upstream, and sends a request of its own when that request brought no answer that is stored', async (t) => {
+it('a follower in another process knows that the shared request is at the upstream, and sends a request of its own if that request brings no answer that is stored', async (t) => {
   const keys = keysOf('followed')
   const leading = await lead(t, keys)
   const follower = subscriber('second')
@@ -64,7 +64,7 @@ it('a follower in another process knows that the request it shares is at the ups
   assert.equal(await redis.get(keys.leader), null)
 })
 
-it('a request whose call was left goes on for those in its process that wait for its answer', async () => {
+it('a request whose caller has left goes on for other calls of its process that wait for its answer', async () => {
   const keys = keysOf('left')
   const leaving = new AbortController()
   const leaver = subscriber('first', leaving.signal)
@@ -85,7 +85,7 @@ it('a request whose call was left goes on for those in its process that wait for
   assert.deepEqual(await second, { outcome: OWN, freshMs: 1_000, isCollapsed: true })
 })
 
-it('a request whose call was left ends when nobody else in its process waits for its answer, and a process that follows takes its lead', async () => {
+it('a request whose caller has left ends if no other call of its process waits for its answer, and a process that follows takes its lead', async () => {
   const keys = keysOf('alone')
   const leaving = new AbortController()
   let ended: AbortSignal | undefined
@@ -103,7 +103,7 @@ it('a request whose call was left ends when nobody else in its process waits for
   assert.deepEqual(await second, { outcome: OWN, isCollapsed: false })
 })
 
-it('a request whose call now runs in another worker ends for that reason, although another call was the last to leave it', async () => {
+it('a request ends because its call now runs in another worker, although another call was the last to leave it', async () => {
   const keys = keysOf('lost-lock')
   const coalescer = new RequestCoalescer(redis)
   const [losing, leaving] = [new AbortController(), new AbortController()]
@@ -122,7 +122,7 @@ it('a request whose call now runs in another worker ends for that reason, althou
   assert.equal(ended?.reason, LOCK_LOST)
 })
 
-it('a process that lost the lead of a request while it stood still leaves it to the process that has it', async (t) => {
+it('a process that loses the lead of a request while it stands still leaves the lead to the process that has it', async (t) => {
   const keys = keysOf('lost')
   const leading = await lead(t, keys)
   await redis.set(keys.leader, 'another', 'PX', 60_000)
@@ -131,7 +131,7 @@ it('a process that lost the lead of a request while it stood still leaves it to 
   assert.equal(await redis.get(keys.leader), 'another')
 })
 
-it('a call whose place comes first brings the answer for a request that is not sent yet, in its process and in another', async () => {
+it('a call with an earlier place overtakes a request that is not sent yet, in its own process and in another', async () => {
   for (const where of ['here', 'elsewhere']) {
     const keys = keysOf(`ahead-${where}`)
     let waited: AbortSignal | undefined
@@ -171,7 +171,7 @@ it('a call whose place comes first brings the answer for a request that is not s
   }
 })
 
-it('a call whose place comes first shares a request that was sent', async (t) => {
+it('a call with an earlier place shares a request that is already sent', async (t) => {
   const keys = keysOf('ahead-sent')
   const leading = await lead(t, keys)
   const leader = await redis.get(keys.leader)
@@ -184,7 +184,7 @@ it('a call whose place comes first shares a request that was sent', async (t) =>
   assert.deepEqual((await following).outcome, OWN)
 })
 
-it('a call leads at once that took the lead with a command whose reply was lost', async (t) => {
+it('a call that took the lead leads at once although the reply to its command was lost', async (t) => {
   const keys = keysOf('sent-again')
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
   const outcome = OWN
@@ -198,7 +198,7 @@ it('a call leads at once that took the lead with a command whose reply was lost'
   assert.deepEqual(await leading, { outcome, isCollapsed: false })
 })
 
-it('a call whose command for the lead was slow finds what the leader before stored in another Redis', async () => {
+it('a call whose command for the lead was slow finds the answer that the leader before it stored in another Redis', async () => {
   const keys = keysOf('elsewhere')
   const answer = { outcome: { body: Buffer.from('1') }, freshMs: 60_000 }
   let stored: RequestResult | undefined
@@ -222,7 +222,7 @@ it('a call whose command for the lead was slow finds what the leader before stor
   assert.equal(requests, 1)
 })
 
-it('a follower in another process looks for the stored answer when it takes the lead, if an answer is stored', async () => {
+it('a follower in another process reads the stored answer when it takes the lead, if an answer is stored', async () => {
   for (const isStored of [true, false]) {
     const keys = keysOf(`looked-up-${isStored}`)
     await redis.set(keys.leader, 'another', 'PX', 60_000)
@@ -241,7 +241,7 @@ it('a follower in another process looks for the stored answer when it takes the 
   }
 })
 
-it('requests that take their leads together lead, follow and overtake each for itself', async () => {
+it('requests that take their leads in the same command lead, follow and overtake independently', async () => {
   const free = Array.from({ length: 20 }, (_, index) => keysOf(`together-${index}`))
   const [sent, unsent] = [keysOf('together-sent'), keysOf('together-unsent')]
   await redis.mset(sent.leader, 'another sent', unsent.leader, 'another')

@@ -102,7 +102,7 @@ test('a call that ends while its body is decoded does not fail with a body that 
   )
 })
 
-test('a body in parts of one byte counts 64 bytes for each part, against its bound and as memory', () => {
+test('each part of a body counts as 64 bytes at least, for its bound and for its memory', () => {
   let taken = 0
   const take: MemoryShare['take'] = (bytes) => {
     taken += bytes

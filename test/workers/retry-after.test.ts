@@ -78,7 +78,7 @@ describe('Retry-After', () => {
     it(`Retry-After: ${value} is a wait of ${ms} ms`, () => assert.equal(readRetryAfter(value, NOW), ms))
   }
 
-  it('Retry-After in the past is a wait below zero, and one that is too long for a number is endless', () => {
+  it('Retry-After in the past is a wait below zero, and Retry-After too long for a number is an endless wait', () => {
     assert.equal(readRetryAfter('Thu, 15 Oct 2026 11:59:00 GMT', NOW), -60_000)
     assert.equal(readRetryAfter('9'.repeat(400), NOW), Number.POSITIVE_INFINITY)
   })
@@ -104,12 +104,12 @@ describe('Retry-After', () => {
   }
 
   // In quadratic time each would take minutes.
-  it('long values are read in linear time', () => {
+  it('a long Retry-After is read in linear time', () => {
     for (const value of [`${'1'.repeat(200_000)}!`, `${','.repeat(200_000)}!`, `${'thu'.repeat(60_000)},!`])
       assert.equal(readRetryAfter(value, NOW), undefined)
   })
 
-  it('a date that is none is not read', () => {
+  it('Retry-After with a date that does not exist is ignored', () => {
     const broken = [
       'Thu, 32 Oct 2026 12:00:07 GMT',
       'Thu, 15 Oct 2026 25:00:07 GMT',

@@ -26,7 +26,7 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   return pauses
 }
 
-it('pauses before repeats are spread from 0 to their bound, which doubles', async (t) => {
+it('the pause before a repeat is a random time from 0 to a bound that doubles', async (t) => {
   assert.deepEqual(await pausesOf(t, 0), [])
   assert.deepEqual(await pausesOf(t, 0.5), [100, 200])
   assert.deepEqual(await pausesOf(t, 0.999_99), [200, 400])

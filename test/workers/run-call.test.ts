@@ -51,7 +51,7 @@ test('a call that first shares an answer and then needs a permit is refused at o
   }
 })
 
-test('a call that joined the queue late keeps its place there when another worker runs it, which may have joined in it', async (t) => {
+test('a call that joined the queue late keeps its place when another worker runs it', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
   const call = callOf({ timeMs: 120_000 })
@@ -200,7 +200,7 @@ test('a call that draws from a pool gets the slot that it was quoted, although c
   await Promise.all(others.map((other) => other.running))
 })
 
-test('a call whose deadline passes during its request timed out at the upstream', async (t) => {
+test('a call whose deadline passes during its request ends as a timeout of the upstream', async (t) => {
   const upstream = await startUpstreamServer()
   t.after(upstream.close)
   upstream.play('trivia', () => new Promise(() => undefined))

@@ -6,7 +6,7 @@ import { RunningCalls } from '../../workers/jobs/running-calls.ts'
 const options = () => ({ forMs: 1_000, cancelled: new AbortController().signal })
 
 describe('the calls that run in a worker', () => {
-  it('the calls that run in a worker are cancelled one by one', () => {
+  it('a worker can cancel each of its running calls separately', () => {
     const running = new RunningCalls()
     const [a, b] = [running.begin('a', options()), running.begin('b', options())]
     running.cancel('a')
@@ -45,7 +45,7 @@ describe('the calls that run in a worker', () => {
     second.end()
   })
 
-  it('the calls that run in a worker are cancelled as they begin when the cancel came before their job', () => {
+  it('a call is cancelled as it begins if the cancellation came before its job', () => {
     const running = new RunningCalls()
     running.cancel('late')
     const { signal, end } = running.begin('late', options())
@@ -53,7 +53,7 @@ describe('the calls that run in a worker', () => {
     end()
   })
 
-  it('the calls that run in a worker are counted with the jobs that hold them', async () => {
+  it('a worker counts its running calls and the jobs that hold them', async () => {
     const running = new RunningCalls()
     await assert.rejects(
       running.runJob(async () => {

@@ -14,7 +14,7 @@ import { attemptFailure } from '../../workers/upstream/outcome.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-test('the reply to a call whose worker was lost says that a request may have been sent, however the call ends then', async (t) => {
+test('the reply to a call whose first worker was lost says that a request may have been sent, however the call ends', async (t) => {
   const { deps, replies, endpoint, callOf } = await openWorkerParts(t)
   const signal = new AbortController().signal
   const replyTo = async (run: (call: ReturnType<typeof callOf>) => Promise<unknown>) => {
@@ -56,7 +56,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
   })
 })
 
-test('a call whose worker was lost is no refusal even if it then gets no permit, because a request may have been sent', async (t) => {
+test('a call whose first worker was lost is not refused even if it then gets no permit, because a request may have been sent', async (t) => {
   const { deps, replies, api, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const waiters = [waiterOf('other|sent', 0)]

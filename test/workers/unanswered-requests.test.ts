@@ -18,7 +18,7 @@ describe('requests that callers do not wait for to the end', () => {
     return { unanswered, leave }
   }
 
-  it('requests that callers do not wait for to the end ask for a probe when enough of them had no answer for long enough, and not again at once', () => {
+  it('when callers leave enough requests that had no answer for long enough, the worker wants a probe, and not again at once', () => {
     const { leave } = watch()
     const needed = Math.ceil(HANGING_MS / 300)
     for (let count = 1; count < needed; count += 1) assert.equal(leave('weather', 300), false, `${count}`)
@@ -26,13 +26,13 @@ describe('requests that callers do not wait for to the end', () => {
     assert.equal(leave('weather', 300), false)
   })
 
-  it('requests that callers do not wait for to the end prove nothing when they are few, however long each waited', () => {
+  it('a few requests whose callers left prove nothing, however long each waited', () => {
     const { leave } = watch()
     for (let count = 1; count < FAILURES_TO_OPEN; count += 1) assert.equal(leave('weather', 900), false)
     assert.equal(leave('weather', 900), true)
   })
 
-  it('requests that callers do not wait for to the end prove nothing of an upstream that answers others meanwhile, and nothing of another upstream', () => {
+  it('requests whose callers left prove nothing about an upstream that answers other requests meanwhile, and nothing about another upstream', () => {
     const { unanswered, leave } = watch()
     for (let count = 0; count < 50; count += 1) {
       assert.equal(leave('weather', 500), false)

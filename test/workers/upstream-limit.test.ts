@@ -32,7 +32,7 @@ async function runProbe(deps: WorkerDeps): Promise<void> {
   await processProbe(deps, probe, new AbortController().signal)
 }
 
-test('a limit that undeclared parameters meet holds for these of the account alone, until a probe is answered well', async (t) => {
+test('a limit that an account’s undeclared parameters meet holds only for undeclared parameters of this account, until a probe succeeds', async (t) => {
   const { deps, call, paths } = await open(t, ({ url }, response) => {
     if (url?.includes('ensemble')) response.writeHead(429, { 'retry-after': '90000' }).end()
     else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
@@ -58,7 +58,7 @@ test('a limit that undeclared parameters meet holds for these of the account alo
   assert.equal((await probesOf(deps)).length, 1)
 })
 
-test('a limit that a declared value meets closes the cap for a minute, for as long as it says once a probe meets it, and not under another address', async (t) => {
+test('a limit that a declared value meets closes the cap for a minute, as long as it says if a probe meets it too, and not at another address of the upstream', async (t) => {
   let meetsProbe = false
   const { deps, api, call, openBreaker } = await open(t, ({ url }, response) => {
     if (meetsProbe || url?.includes('Limited')) response.writeHead(429, { 'retry-after': '90000' }).end()
@@ -99,7 +99,7 @@ test('a limit that a declared value meets closes the cap for a minute, for as lo
   assert.deepEqual(change?.[1].slice(2, 8), ['from', 'Down', 'to', 'Healthy', 'cause', 'other-address'])
 })
 
-test('what rate headers say to a caller holds for a minute, and none left for longer closes the cap until a probe has looked', async (t) => {
+test('rate headers in an answer to a caller hold for a minute, and if they say that no request is left, the cap stays closed until a probe has checked', async (t) => {
   const rateHeaders = { remaining: 'x-rl', reset: 'x-ttl', resetIs: 'seconds' } as const
   let headers: Record<string, string> = { 'x-rl': '7', 'x-ttl': '3600' }
   const { deps, call } = await open(t, (_request, response) => response.writeHead(200, headers).end(PAGE), {

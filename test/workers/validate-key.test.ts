@@ -108,7 +108,7 @@ test('a validation that gets no permit in time says that the cap is used up', as
   assert.ok(next_validation_at)
 })
 
-test('a validation that a pause of the API holds until its time is over says so, and runs again', async (t) => {
+test('a validation that a pause of the API holds until its time is over says that the API is paused, and runs again', async (t) => {
   const { upstream, key, enqueue, validate, setPause } = await open(t)
   await enqueue()
   // A worker had taken the job before the queue was paused.
@@ -121,7 +121,7 @@ test('a validation that a pause of the API holds until its time is over says so,
   assert.ok(next_validation_at)
 })
 
-test('the last try of a validation leaves the time at which another validation tries the key again, and not its own', async (t) => {
+test('the last try of a validation keeps the time at which another validation tries the key again', async (t) => {
   const { upstream, key, enqueue, validate, delayed } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
   await enqueue()
@@ -143,7 +143,7 @@ test('the last try of a validation leaves the time at which another validation t
   assert.equal((await key()).next_validation_at, null)
 })
 
-test('failed validations of two accounts that count as one are failures of one caller to the health of the API', async (t) => {
+test('failed validations of two accounts of the same share group are failures of a single caller for the health of the API', async (t) => {
   const { upstream, redis, saveKey, enqueue, validate } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
   const group = 'network/narrower'
@@ -196,7 +196,7 @@ test('a key is valid if a made-up key is refused, and invalid if the key itself 
   assert.equal((await key()).status, 'invalid')
 })
 
-test('a key that was valid is no longer when the upstream begins to take any key', async (t) => {
+test('a valid key is no longer valid when the upstream begins to accept any key', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
   let takesAny = false
   upstream.play(CRYPTO, (request, response) => {
@@ -212,7 +212,7 @@ test('a key that was valid is no longer when the upstream begins to take any key
   assert.equal((await key()).status, 'unvalidated')
 })
 
-test('a key is not valid if the made-up key found a limit, and is tried again', async (t) => {
+test('a key is not valid yet if the made-up key meets a limit, and its validation runs again', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
   upstream.play(CRYPTO, (request, response) => {
     response.writeHead(request.headers['x-cg-demo-api-key'] === 'key' ? 200 : 429, { 'retry-after': '1' }).end('{}')
@@ -222,7 +222,7 @@ test('a key is not valid if the made-up key found a limit, and is tried again', 
   assert.deepEqual([(await key()).status, (await key()).failure_code], ['unvalidated', 'UPSTREAM_RATE_LIMITED'])
 })
 
-test('an API whose check is known to fail with a wrong key gets one request', async (t) => {
+test('an API whose check is known to fail with a wrong key gets a single request', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
   await enqueue()
