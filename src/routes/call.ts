@@ -19,8 +19,16 @@ import {
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import { afterRefund } from '../limits/limit-state.ts'
+import { METHODS } from '../node-http.ts'
 import { refundOf } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
+
+const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+/**
+ * Methods that a call refuses without reading a body: every method that Node reads, except CONNECT,
+ * which names no route.
+ */
+const WITHOUT_BODY = METHODS.filter((method) => !['CONNECT', 'GET', 'HEAD', ...WITH_BODY].includes(method))
 
 /** Request headers that affect the answer. */
 const VARY = 'accept, authorization, origin, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
@@ -34,6 +42,7 @@ const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  for (const method of WITHOUT_BODY) app.addHttpMethod(method, { overrideExisting: true })
   // Bodies are kept as bytes, so that a bad credential is reported before a bad body.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
@@ -47,7 +56,7 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
   })
   app.route({
     // Admission refuses methods that a call does not accept, in its own order of checks.
-    method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
+    method: ['GET', 'HEAD', ...WITH_BODY, ...WITHOUT_BODY],
     config: { guard: 'call', allow: ['GET', 'HEAD', 'POST'] },
     url: '/v1/call/*',
     bodyLimit: CALL_BYTES_MAX,

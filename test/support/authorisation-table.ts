@@ -1,3 +1,5 @@
+import { METHODS } from 'node:http'
+
 /**
  * Who may do what, written by hand, because it is the oracle of authorisation.test.ts. It has one
  * row for each route and kind of object. The statuses of a row are for a stranger, a former member,
@@ -278,4 +280,8 @@ export const BY_KEY_OR_SESSION = new Set([
  * The proxy route takes these methods only to refuse them in its own shape, after it has checked
  * the credential.
  */
-export const REFUSED = new Set(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'].map((method) => `${method} /v1/call/*`))
+export const REFUSED = new Set(
+  METHODS.filter((method) => !['CONNECT', 'GET', 'HEAD', 'POST'].includes(method)).map(
+    (method) => `${method} /v1/call/*`,
+  ),
+)

@@ -255,6 +255,10 @@ describe('a request the framework refuses', () => {
         assert.match(answer.body, new RegExp(`allows only ${words}\\..*allow=${allow.replaceAll(' ', '')}`))
       }
     }
+    for (const method of ['PUT', 'TRACE', 'PROPFIND', 'QUERY', 'M-SEARCH']) {
+      checkRefusal(await ask(method, '/v1/call/weather/current'), 'AUTH_REQUIRED', 'B')
+      checkRefusal(await ask(method, '/v1/call/weather/nope', key()), 'ENDPOINT_NOT_FOUND', 'B')
+    }
     const withBody = await ask('PUT', '/v1/catalog', 'Content-Type: text/plain\r\n', 'x')
     checkRefusal(withBody, 'METHOD_NOT_ALLOWED', 'A')
   })
