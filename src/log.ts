@@ -60,9 +60,9 @@ export function createLog(config: Config['log'], process: string): Log {
     const write = (lines: string) => {
       for (const line of lines.trimEnd().split('\n')) stdout.write(`${formatLogLine(label, line, output)}\n`)
     }
-    return kept(pino(options, { write }))
+    return rememberForFlush(pino(options, { write }))
   }
-  return kept(pino(options, new GatheredLines()))
+  return rememberForFlush(pino(options, new GatheredLines()))
 }
 
 /**
@@ -112,7 +112,7 @@ export class GatheredLines implements DestinationStream {
   }
 }
 
-function kept(log: Log): Log {
+function rememberForFlush(log: Log): Log {
   logs.add(log)
   return log
 }

@@ -170,7 +170,7 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
       orLog(schedule.repair())
       sealAnew()
     }, REPAIR_EVERY_MS),
-    setInterval(() => void clean(deps), CLEAN_EVERY_MS),
+    setInterval(() => void deleteOldChanges(deps), CLEAN_EVERY_MS),
   ]
 }
 
@@ -253,6 +253,6 @@ async function endOverdue(deps: ProbeDeps): Promise<void> {
   }
 }
 
-async function clean({ db, log }: ProbeDeps): Promise<void> {
+async function deleteOldChanges({ db, log }: ProbeDeps): Promise<void> {
   await deleteOldHealthChanges(db).catch((error) => log.warn({ err: error }, 'failed to delete old health changes'))
 }

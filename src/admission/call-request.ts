@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import { InexactNumber, readJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
 import type { Principal } from './authenticate.ts'
@@ -55,7 +55,7 @@ export function wantsRaw({ headers }: FastifyRequest): boolean {
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
   if (form === 'raw') return true
   // Few callers name the type, and ranking the whole header takes longer than this check.
-  return UPSTREAM_TYPE.test(headers.accept ?? '') && asksFor(headers.accept, 'application/vnd.upstream+json')
+  return UPSTREAM_TYPE.test(headers.accept ?? '') && prefersType(headers.accept, 'application/vnd.upstream+json')
 }
 
 /**

@@ -48,5 +48,5 @@ export interface PrefetchRule<Parameters> {
    * Seconds for which the gateway remembers that the filter of a call has too few items for a pool.
    * Calls then use the plain request at once.
    */
-  unfillableSeconds?: number
+  tooFewItemsSeconds?: number
 }

@@ -101,7 +101,7 @@ export interface Api {
    * What the source asks of clients without a contact, and the caps that `CONTACT` would give.
    * Undefined if the operator has set `CONTACT` or a key, or if the source has no such rule.
    */
-  lackedContact: { rule: string; caps: Caps } | undefined
+  missingContact: { rule: string; caps: Caps } | undefined
   /** Address and caps for calls with a caller's own key. Each key has these caps. */
   forCallerKeys: { baseUrl: string; caps: Caps }
   tierRequired: Tier
@@ -280,7 +280,7 @@ function mergeSettings(
     isBaseUrlConfigured: configured.url !== undefined || upstream.own?.mayBePrivate === true,
     key,
     caps: isKeyed ? forCallerKeys.caps : capsOver((lacksContact ? contact.capsWithout : undefined) ?? upstream.caps),
-    lackedContact: lacksContact ? { rule: contact.rule, caps: capsOver(upstream.caps) } : undefined,
+    missingContact: lacksContact ? { rule: contact.rule, caps: capsOver(upstream.caps) } : undefined,
     forCallerKeys,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
     enabled: !isSwitchedOff && !lacksKey && !isForCallerKeysAlone,

@@ -15,7 +15,7 @@ export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
  * The first example for newcomers: the weather, or else the first endpoint that accepts a GET.
  * Undefined if the gateway has no such endpoint.
  */
-export function newcomersCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEndpoint } | undefined {
+export function firstExampleCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEndpoint } | undefined {
   const all = [...apis].sort((one, other) => Number(other.slug === 'weather') - Number(one.slug === 'weather'))
   for (const api of all) {
     const endpoint = [...api.endpoints.values()].find(({ method }) => method === 'GET')

@@ -42,10 +42,10 @@ function rateWords({ rates }: Caps): string {
  * For the operator: the rule of a source that asks for a `CONTACT` and, if a `CONTACT` would change
  * the rates, both rates. Undefined if the source misses no contact.
  */
-export function contactWords({ slug, caps, lackedContact }: Api): string | undefined {
-  if (!lackedContact) return undefined
-  const { rule } = lackedContact
-  const [now, then] = [rateWords(caps), rateWords(lackedContact.caps)]
+export function contactWords({ slug, caps, missingContact }: Api): string | undefined {
+  if (!missingContact) return undefined
+  const { rule } = missingContact
+  const [now, then] = [rateWords(caps), rateWords(missingContact.caps)]
   return now === then
     ? `${slug}: ${rule}`
     : `${slug}: ${rule}, so its cap is ${now}. If you set CONTACT, the cap is ${then}`

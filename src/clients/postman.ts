@@ -120,18 +120,26 @@ function accountItems(): PostmanItem[] {
     body: { mode: 'raw', raw, options: { raw: { language: 'json' } } },
   })
   return [
-    { name: 'Sign up', request: post(['v1', 'auth', 'signup'], none, credentials), event: [keeps('token', 'token')] },
-    { name: 'Log in', request: post(['v1', 'auth', 'login'], none, credentials), event: [keeps('token', 'token')] },
+    {
+      name: 'Sign up',
+      request: post(['v1', 'auth', 'signup'], none, credentials),
+      event: [storingScript('token', 'token')],
+    },
+    {
+      name: 'Log in',
+      request: post(['v1', 'auth', 'login'], none, credentials),
+      event: [storingScript('token', 'token')],
+    },
     {
       name: 'Create a test key',
       request: post(['v1', 'keys'], bearer, '{ "environment": "test", "label": "Postman" }'),
-      event: [keeps('apiKey', 'key')],
+      event: [storingScript('apiKey', 'key')],
     },
   ]
 }
 
 /** A script that stores a member of the answer in a variable. */
-function keeps(variable: string, member: string): object {
+function storingScript(variable: string, member: string): object {
   return {
     listen: 'test',
     script: {

@@ -11,7 +11,7 @@ import { nextPageOf, PageQuery, readPage } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { reportAccount } from '../operator/account-report.ts'
 import { actorOf } from '../operator/actor.ts'
 import { describeUser, noSuchUser, UserChange } from '../operator/change-user.ts'
@@ -99,7 +99,7 @@ export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise
   scope.post('/accounts/:id/keys/:key/revoke', { schema: { params } }, async (request, reply) => {
     const { id, key } = request.params
     const actor = actorOf(request)
-    await announced({ redis, log: request.log }, [], async (accountIds) =>
+    await withAnnouncement({ redis, log: request.log }, [], async (accountIds) =>
       accountIds.add(await revokeKey(db, key, actor)),
     )
     return reply.redirect(`/accounts/${encodeURIComponent(id)}`, 303)

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import type { User } from '../db/schema.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { actorOf } from '../operator/actor.ts'
 import { changeUser, type UserChange } from '../operator/change-user.ts'
 
@@ -19,7 +19,7 @@ export async function changeAccount(
 ): Promise<User> {
   const { db, redis } = deps
   const actor = actorOf(request)
-  const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, { ...change, actor }))
+  const user = await withAnnouncement({ redis, log: request.log }, [id], () => changeUser(db, id, { ...change, actor }))
   await cancelAccountCalls(deps, id)
   return user
 }

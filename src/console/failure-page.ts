@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { prepareError } from '../http/answer/error-answer.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import type { Assets } from '../pages/assets.ts'
 import { html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
@@ -11,7 +11,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
  * of the operator API are for programs.
  */
 export function isForPerson({ url, headers }: FastifyRequest): boolean {
-  return !url.startsWith('/v1/') && asksFor(headers.accept, 'text/html')
+  return !url.startsWith('/v1/') && prefersType(headers.accept, 'text/html')
 }
 
 /** Answers a failure with a page that says what is wrong and where to go. */

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { AuditQuery, auditAnswer, exportAudit, readAuditPage } from '../operator/audit-query.ts'
@@ -38,7 +38,7 @@ export async function operatorAuditRoutes(app: App, { db }: Pick<Context, 'db'>)
     options,
     async (request: FastifyRequest<{ Querystring: AuditQuery }>, reply: FastifyReply) => {
       reply.header('vary', 'accept')
-      if (asksFor(request.headers.accept, 'application/x-ndjson')) return sendAuditExport(reply, db, request.query)
+      if (prefersType(request.headers.accept, 'application/x-ndjson')) return sendAuditExport(reply, db, request.query)
       const { records, next } = await readAuditPage(db, request.query)
       if (next) reply.header('link', `</v1/operator/audit?${next}>; rel="next"`)
       return { records: records.map(auditAnswer) }

@@ -11,7 +11,7 @@ import { nextPageOf } from '../http/request/paging.ts'
 import { IdParams, SlugParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { AccountReport, reportAccount } from '../operator/account-report.ts'
 import { actorOf } from '../operator/actor.ts'
 import { noSuchUser } from '../operator/change-user.ts'
@@ -109,7 +109,7 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, clock 
   }
   app.delete('/v1/operator/keys/:id', revoke, async (request, reply) => {
     const actor = actorOf(request)
-    await announced({ redis, log: request.log }, [], async (accountIds) =>
+    await withAnnouncement({ redis, log: request.log }, [], async (accountIds) =>
       accountIds.add(await revokeKey(db, request.params.id, actor)),
     )
     return reply.status(204).send()

@@ -6,7 +6,7 @@ import { searchUsers } from '../db/users.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { actorOf } from '../operator/actor.ts'
 import { describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { makeResetLink, ResetLink } from '../operator/reset-link.ts'
@@ -78,7 +78,7 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
     const { id } = request.params
     if (!isUuid(id)) throw noSuchUser()
     const actor = actorOf(request)
-    const { user, password } = await announced({ redis, log: request.log }, [id], () =>
+    const { user, password } = await withAnnouncement({ redis, log: request.log }, [id], () =>
       resetPassword(db, id, { actor }),
     )
     return { user: describeUser(user, signup), password }

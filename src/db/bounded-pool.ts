@@ -5,7 +5,7 @@ import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { type Place, Places, PooledClient, startLimit, type WaitLimit } from './pool-waits.ts'
 import { PostgresAccess } from './postgres-access.ts'
-import { sqlState, thrownFor, unavailable } from './postgres-errors.ts'
+import { errorForCaller, sqlState, unavailable } from './postgres-errors.ts'
 
 /** Longest run time of a statement on the server, milliseconds. */
 const STATEMENT_MS_MAX = 1_500
@@ -244,7 +244,7 @@ class BoundedClient implements PostgresPoolClient {
       return await Promise.race([answer, timedOut])
     } catch (cause) {
       if (sqlState(cause) === undefined) this.#isBroken = true
-      throw thrownFor(cause)
+      throw errorForCaller(cause)
     } finally {
       timer.end()
     }

@@ -13,7 +13,7 @@ export function sqlState(error: unknown): string | undefined {
  * What callers get for an error of a statement: a refusal if Postgres could not answer, or if the
  * row to which a new row refers was deleted meanwhile. Otherwise the error itself.
  */
-export function thrownFor(cause: unknown): unknown {
+export function errorForCaller(cause: unknown): unknown {
   return isUnavailable(cause) ? unavailable(cause) : (deletedMeanwhile(cause) ?? cause)
 }
 

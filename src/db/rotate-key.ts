@@ -54,7 +54,7 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
 }
 
 /** Whether one of two keys replaces the other, directly or through keys between them. */
-export async function areOfOneRotation(db: Db, keyIds: [string, string]): Promise<boolean> {
+export async function areOfSameRotation(db: Db, keyIds: [string, string]): Promise<boolean> {
   const keys = await db
     .selectFrom('api_keys')
     .select(sql<string>`coalesce(limits_id, id)`.as('limitsId'))

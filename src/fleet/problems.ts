@@ -37,7 +37,7 @@ export function findProblems(facts: Facts): Problem[] {
   const problems = [
     ...serviceProblems(upstreams, at),
     ...present.map((problem) => ({ ...problem, endedAt: null })),
-    ...upstreams.flatMap((row) => refusalProblems(row, { at, toldCodes: toldCodesOf(row, facts) })),
+    ...upstreams.flatMap((row) => refusalProblems(row, { at, explainedCodes: explainedCodesOf(row, facts) })),
     ...callLogProblems(facts),
   ]
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
@@ -46,7 +46,7 @@ export function findProblems(facts: Facts): Problem[] {
 /**
  * Codes of refusals whose cause another line explains for all its APIs, so that no API repeats it.
  */
-function toldCodesOf(row: UpstreamRow, { stores, processes }: Facts): ReadonlySet<string> {
+function explainedCodesOf(row: UpstreamRow, { stores, processes }: Facts): ReadonlySet<string> {
   const codes = new Set<string>()
   if (stores.redis?.isFull === true || stores.redis?.isFileFailing === true) codes.add('OVERLOADED')
   if (processes && !isServed(row, processes)) codes.add('DEADLINE_EXCEEDED')

@@ -27,18 +27,18 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
 /**
  * Problems that callers of an API noticed recently, and its cap while it is used up.
  *
- * @param toldCodes codes whose cause another line explains: OVERLOADED if Redis is full or cannot
- *   write, DEADLINE_EXCEEDED if no worker serves the API
+ * @param explainedCodes codes whose cause another line explains, such as OVERLOADED if Redis is
+ *   full or cannot write, and DEADLINE_EXCEEDED if no worker serves the API
  */
 export function refusalProblems(
   row: UpstreamRow,
-  { at, toldCodes }: { at: number; toldCodes: ReadonlySet<string> },
+  { at, explainedCodes }: { at: number; explainedCodes: ReadonlySet<string> },
 ): Problem[] {
   const { enabled, recent } = row
   if (!enabled || recent === null) return []
   const kinds = KINDS.filter(({ codes, isFor }) => {
     if (isFor?.(row, recent) === false) return false
-    if (codes.some((code) => toldCodes.has(code))) return false
+    if (codes.some((code) => explainedCodes.has(code))) return false
     // While the API's health shows a failure of its source, the line about its health says how many
     // calls fail.
     return codes !== OF_THE_SOURCE || row.health?.status === 'Healthy'
@@ -47,12 +47,12 @@ export function refusalProblems(
     const share = shareOf(kind.codes, row)
     return share.isMany ? [problemOf(kind, { row, recent, share, at })] : []
   })
-  const mixed = mixedFailures(kinds, { row, recent, at, isSaid: problems.some(({ rank }) => rank === 0) })
+  const mixed = mixedFailures(kinds, { row, recent, at, hasProblem: problems.some(({ rank }) => rank === 0) })
   if (mixed) problems.push(mixed)
-  const isSaid = (anchor: string): boolean => problems.some((one) => one.runbook === anchor && one.endedAt === null)
+  const isReported = (anchor: string): boolean => problems.some((one) => one.runbook === anchor && one.endedAt === null)
   if (row.cap?.limitedUntil) {
-    if (!isSaid('upstream-limited')) problems.push(limited(row))
-  } else if (isUsedUp(row) && !isSaid('cap-used-up') && hasTraffic(row)) {
+    if (!isReported('upstream-limited')) problems.push(limited(row))
+  } else if (isUsedUp(row) && !isReported('cap-used-up') && hasTraffic(row)) {
     problems.push(usedUp(row))
   }
   return problems
@@ -79,12 +79,15 @@ function problemOf(kind: Kind, { row, recent, share, at }: Seen & { share: Share
  * A problem if no code alone is frequent, but all codes together are. The most frequent code
  * decides the words.
  */
-function mixedFailures(kinds: Kind[], { row, recent, at, isSaid }: Seen & { isSaid: boolean }): Problem | undefined {
+function mixedFailures(
+  kinds: Kind[],
+  { row, recent, at, hasProblem }: Seen & { hasProblem: boolean },
+): Problem | undefined {
   const failures = Object.keys(recent.codes).filter((code) => !DECIDED.has(code) && !SERVICE_CODES.has(code))
   const known = failures.filter((code) => kinds.some(({ codes }) => codes.includes(code)))
   const share = shareOf(known, row)
   const kind = kinds.toSorted((a, b) => shareOf(b.codes, row).count - shareOf(a.codes, row).count)[0]
-  if (isSaid || !kind || !share.isMany || shareOf(kind.codes, row).isMany) return undefined
+  if (hasProblem || !kind || !share.isMany || shareOf(kind.codes, row).isMany) return undefined
   const problem = problemOf(kind, { row, recent, share, at })
   return { ...problem, text: `${row.slug}: ${shareWords(share, 'failed')}: ${codesOf(known, recent)}` }
 }

@@ -1,7 +1,7 @@
 import { HALF_OPEN_WAIT_MS } from './health-thresholds.ts'
 import {
   clampToBand,
-  decay,
+  decayed,
   failShare,
   type HealthStatus,
   healthScore,
@@ -85,9 +85,9 @@ export interface HealthView {
 /** Reads the hash that `record.ts` writes. An upstream without attempts counts as healthy. */
 export function viewHealth(hash: Record<string, string>, now: number): HealthView {
   const elapsedMs = now - Number(hash.at ?? now)
-  const ok = decay(Number(hash.ok ?? 0), elapsedMs)
-  const fail = decay(Number(hash.fail ?? 0), elapsedMs)
-  const weights = (hash.hist ?? '').split(',').map((weight) => decay(Number(weight), elapsedMs))
+  const ok = decayed(Number(hash.ok ?? 0), elapsedMs)
+  const fail = decayed(Number(hash.fail ?? 0), elapsedMs)
+  const weights = (hash.hist ?? '').split(',').map((weight) => decayed(Number(weight), elapsedMs))
   const p95Ms = quantileOfHistogram(weights, 0.95)
   const status = readStatus(hash.state)
   const isOpen = hash.open === '1'

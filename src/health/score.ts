@@ -42,7 +42,7 @@ export const LATENCY_BOUNDS_MS = [
 export const LATENCY_WEIGHT_MIN = 0.01
 
 /** A count after decay. If the clock went backwards, nothing decays. */
-export function decay(value: number, elapsedMs: number): number {
+export function decayed(value: number, elapsedMs: number): number {
   return value * 2 ** (-Math.max(0, elapsedMs) / HALF_LIFE_MS)
 }
 

@@ -5,7 +5,7 @@ import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
 import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
@@ -34,7 +34,7 @@ export async function startSession(
   const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(clock.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   // Calls of sessions that were ended to make room are refused from now on.
-  await announced({ redis, log }, [userId], async (accountIds) => {
+  await withAnnouncement({ redis, log }, [userId], async (accountIds) => {
     if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
   })
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)

@@ -41,7 +41,7 @@ const ANNOUNCE_AGAIN_MS = 250
  * get the change when it reconnects.
  * @throws what the change throws
  */
-export async function announced<T>(
+export async function withAnnouncement<T>(
   { redis, log }: { redis: RedisConnection; log: Pick<FastifyBaseLogger, 'warn'> },
   accountIds: string[],
   change: (accountIds: Set<string>) => Promise<T>,

@@ -18,7 +18,7 @@ export interface Welcome {
   /** Whether the following output has only calls and warnings, as at a terminal. */
   isBrief: boolean
   /** What setting CONTACT would give, for each API that would give more. */
-  lackedContacts: string[]
+  contactRules: string[]
   /** A sentence on which upstreams are reachable; undefined if this is not known yet. */
   reachable: string | undefined
 }
@@ -30,7 +30,7 @@ export function welcomeText({
   consoleUrl,
   operatorToken,
   examplePath,
-  lackedContacts,
+  contactRules,
   reachable,
   isBrief,
 }: Welcome): string {
@@ -51,8 +51,8 @@ export function welcomeText({
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,
     '',
     ...(reachable === undefined ? [] : [`  ${reachable}`]),
-    ...(lackedContacts.length === 0 ? [] : ['  CONTACT (your mail or web address) is not set:']),
-    ...lackedContacts.map((words) => `    ${words}`),
+    ...(contactRules.length === 0 ? [] : ['  CONTACT (your mail or web address) is not set:']),
+    ...contactRules.map((words) => `    ${words}`),
     ...(isBrief ? ['  Below: calls and warnings; LOG_LEVEL=info shows every line.'] : []),
     '  Ctrl-C stops everything; your data stays in the data folder.',
     '',

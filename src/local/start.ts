@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { retryUntil } from '../async/retry-until.ts'
 import { loadCatalog } from '../catalog/catalog.ts'
-import { exampleCall, newcomersCall } from '../catalog/example-call.ts'
+import { exampleCall, firstExampleCall } from '../catalog/example-call.ts'
 import { contactWords } from '../catalog/limit-words.ts'
 import { CONSOLE_FILE, consoleUrl } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
@@ -109,10 +109,10 @@ async function start(): Promise<void> {
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
-  const example = newcomersCall(catalog.values())
+  const example = firstExampleCall(catalog.values())
   const words = {
     examplePath: example && exampleCall(example.api.slug, example.endpoint),
-    lackedContacts: [...catalog.values()].flatMap((api) => contactWords(api) ?? []),
+    contactRules: [...catalog.values()].flatMap((api) => contactWords(api) ?? []),
   }
   console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, ...words, reachable, isBrief }))
   if (reachable === undefined) {

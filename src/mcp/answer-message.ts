@@ -8,7 +8,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
-import { allows } from '../http/request/accept.ts'
+import { acceptsType } from '../http/request/accept.ts'
 import { type MessageError, readMessage } from './read-message.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
@@ -137,9 +137,9 @@ export interface AcceptedForms {
   stream: boolean
 }
 
-/** It is enough if the header allows one of the two forms. */
+/** It is enough if the header allows either form. */
 export function acceptedForms(accept: string | undefined): AcceptedForms {
-  return { json: allows(accept, 'application/json'), stream: allows(accept, 'text/event-stream') }
+  return { json: acceptsType(accept, 'application/json'), stream: acceptsType(accept, 'text/event-stream') }
 }
 
 /** The library requires that both forms are accepted. Which form is sent is decided here. */

@@ -17,7 +17,7 @@ import {
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { resourceOf } from './resources.ts'
@@ -109,7 +109,7 @@ export class ArtifactAdapter implements Adapter {
     // Nodes cache whom a token stands for until a change is announced.
     const userId = this.#kind === 'AccessToken' ? await findArtifactOwner(db, this.#kind, idHash) : undefined
     const accountIds = userId === undefined ? [] : [userId]
-    await announced(this.#deps, accountIds, () => deleteArtifact(db, this.#kind, idHash))
+    await withAnnouncement(this.#deps, accountIds, () => deleteArtifact(db, this.#kind, idHash))
     if (this.#kind === 'Grant') await this.revokeByGrantId(id)
   }
 
@@ -120,7 +120,7 @@ export class ArtifactAdapter implements Adapter {
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
     const userId = await findConnectionOwner(db, grantId)
-    if (userId !== undefined) await announced(this.#deps, [userId], () => revokeConnection(db, grantId, userId))
+    if (userId !== undefined) await withAnnouncement(this.#deps, [userId], () => revokeConnection(db, grantId, userId))
   }
 
   async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {

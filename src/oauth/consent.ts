@@ -6,7 +6,7 @@ import { oneLine } from '../accounts/foreign-text.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { insertConnection } from '../db/connections.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { limitCredentials } from '../throttles/credential-limit.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { redirectWords } from './redirect-words.ts'
@@ -142,7 +142,7 @@ export async function decideConsent(
   // A new connection replaces earlier connections of the application to this resource.
   await limitCredentials(deps, userId, async () => {
     const insert = () => insertConnection(db, connection, CONNECTIONS_MAX)
-    if (!(await announced({ redis, log }, [userId], insert))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
+    if (!(await withAnnouncement({ redis, log }, [userId], insert))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
   })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id

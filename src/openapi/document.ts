@@ -95,8 +95,8 @@ function operation(route: DocumentedRoute, path: string, parts: DocumentParts): 
       route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? [{ apiKey: [] }, { bearer: [] }] : [],
     parameters: [
       ...pathParameters(route, path, parts),
-      ...given(route.querystring, 'query', named),
-      ...given(route.headers, 'header', named),
+      ...parametersFrom(route.querystring, 'query', named),
+      ...parametersFrom(route.headers, 'header', named),
     ],
     ...(body === undefined ? {} : { requestBody: requestBody(body, examples.requests[id], named) }),
     responses: responsesOf(route, id, parts),
@@ -192,7 +192,7 @@ interface ObjectSchema {
 }
 
 /** The members of a query or header schema, as parameters. */
-function given(schema: unknown, place: 'query' | 'header', named: NamedSchemas): JsonSchema[] {
+function parametersFrom(schema: unknown, place: 'query' | 'header', named: NamedSchemas): JsonSchema[] {
   const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema
   return Object.entries(properties).map(([name, inner]) => {
     const { description, ...rest } = toDocumentSchema(inner, named)

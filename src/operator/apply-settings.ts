@@ -16,7 +16,7 @@ import {
   saveUpstreamSettings,
 } from '../db/upstream-settings.ts'
 import { GatewayError } from '../errors.ts'
-import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
+import { auditedSettings, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
 
 /**
  * Settings of several upstreams. An absent member does not change; null resets a member to its
@@ -137,9 +137,9 @@ async function plan(
   const { key: _key, ...others } = change
   const settings = mergeChange(row, isSameKey ? others : change, { slug, secrets })
   checkTogether(api, change, settings)
-  const before = { ...audited(mergeChange(row, {}, { slug, secrets })), paused: row?.paused_mode ?? null }
+  const before = { ...auditedSettings(mergeChange(row, {}, { slug, secrets })), paused: row?.paused_mode ?? null }
   const pausedAfter = paused === undefined ? before.paused : paused
-  const after = { ...audited(settings), paused: pausedAfter }
+  const after = { ...auditedSettings(settings), paused: pausedAfter }
   const isOtherKey = change.key !== undefined && !isSameKey
   const differences = Object.entries(after).flatMap(([member, value]) => {
     const known: unknown = Reflect.get(before, member)

@@ -73,13 +73,13 @@ export function changeUpstream(
     const settings = mergeChange(row, change, { slug, secrets })
     checkTogether(api, change, settings)
     await saveUpstreamSettings(transaction, slug, settings)
-    const before = audited(mergeChange(row, {}, { slug, secrets }))
+    const before = auditedSettings(mergeChange(row, {}, { slug, secrets }))
     await insertAuditRecord(transaction, {
       actor,
       action: 'upstream.update',
       subject: slug,
       before,
-      after: { ...audited(settings), ...(change.key && before.key !== null ? { key: 'replaced' } : {}) },
+      after: { ...auditedSettings(settings), ...(change.key && before.key !== null ? { key: 'replaced' } : {}) },
     })
     return { isOtherKey: Boolean(change.key) || (change.key === null && Boolean(row?.key_sealed)) }
   })
@@ -120,6 +120,6 @@ function invalid(param: string, message: string): GatewayError {
 }
 
 /** Settings in the form of the audit log. It records whether there is a key, never the key. */
-export function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): Record<string, unknown> {
+export function auditedSettings({ enabled, tierRequired, caps, key }: NewUpstreamSettings): Record<string, unknown> {
   return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
 }

@@ -69,8 +69,8 @@ export function changeUser(
       actor,
       action: 'user.update',
       subject: id,
-      before: audited(before),
-      after: audited(after),
+      before: auditedUser(before),
+      after: auditedUser(after),
     })
     return after
   })
@@ -85,7 +85,7 @@ export function noSuchUser(): GatewayError {
   return new GatewayError('USER_NOT_FOUND', words)
 }
 
-function audited({ tier, disabled_at, approved_at }: User): object {
+function auditedUser({ tier, disabled_at, approved_at }: User): object {
   return { tier, disabled: disabled_at !== null, approved: approved_at !== null }
 }
 

@@ -4,7 +4,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import type { SignupPolicy } from '../config.ts'
 import { prepareError } from '../http/answer/error-answer.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from './layout.ts'
@@ -30,7 +30,7 @@ const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
   if (FOR_PROGRAMS.test(url)) return false
   if (isMcp(url) && method !== 'GET') return false
-  return asksFor(headers.accept, 'text/html')
+  return prefersType(headers.accept, 'text/html')
 }
 
 const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)

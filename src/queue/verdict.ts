@@ -18,7 +18,7 @@ export function hasReached(reach: Reach, least: Reach): boolean {
   return ORDER.indexOf(reach) >= ORDER.indexOf(least)
 }
 
-export function furthest(one: Reach, other: Reach): Reach {
+export function furthestReach(one: Reach, other: Reach): Reach {
   return hasReached(one, other) ? one : other
 }
 

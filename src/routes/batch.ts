@@ -13,7 +13,7 @@ import type { GatewayError } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/answer/batch-answer.ts'
 import { sourceHeaders } from '../http/answer/call-answer.ts'
 import { publicError, retryAfterSeconds } from '../http/answer/public-error.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -279,5 +279,5 @@ function membersOf(body: Buffer): Buffer {
 
 function wantsOneObject(accept: string | undefined): boolean {
   const [json, lines] = ['application/json', 'application/x-ndjson']
-  return asksFor(accept, json, lines) && !asksFor(accept, lines, json)
+  return prefersType(accept, json, lines) && !prefersType(accept, lines, json)
 }

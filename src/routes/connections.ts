@@ -6,7 +6,7 @@ import { listConnections, lockConnection, revokeConnection, updateConnection } f
 import type { Connection } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { forgetAfterLimit, forgetBeforeLimit, type LimitChange } from '../limits/changed-limits.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -67,7 +67,7 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
     const { user } = sessionOf(request)
     // A connection of another account answers 404, like a connection that never existed.
     const end = () => revokeConnection(db, id, user.id)
-    const hasEnded = isUuid(id) && (await announced({ redis, log: request.log }, [user.id], end))
+    const hasEnded = isUuid(id) && (await withAnnouncement({ redis, log: request.log }, [user.id], end))
     if (!hasEnded) throw new GatewayError('CONNECTION_NOT_FOUND')
     return reply.status(204).send()
   })
@@ -109,7 +109,7 @@ function routeChange(app: App, context: Context): void {
     const { user } = sessionOf(request)
     const allowed = readAllowed(catalog, request.body)
     let limitChange: LimitChange | undefined
-    const changed = await announced({ redis, log: request.log }, [user.id], () =>
+    const changed = await withAnnouncement({ redis, log: request.log }, [user.id], () =>
       db.transaction().execute(async (transaction) => {
         const before = isUuid(id) ? await lockConnection(transaction, id, user.id) : undefined
         if (!before) throw new GatewayError('CONNECTION_NOT_FOUND')

@@ -13,7 +13,7 @@ import type { ApiKey } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { forgetAfterLimit, forgetBeforeLimit, type LimitChange } from '../limits/changed-limits.ts'
 import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -93,7 +93,7 @@ function routeChange(app: App, context: Context): void {
     }
     const allowed = readAllowed(catalog, request.body)
     let limitChange: LimitChange | undefined
-    const changed = await announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
+    const changed = await withAnnouncement({ redis, log: request.log }, [key.user_id], (accountIds) =>
       db.transaction().execute(async (transaction) => {
         const locked = await lockManaged(transaction, key, user.id)
         if (locked.replaced_by !== null && expiresAt !== undefined) throw new GatewayError('KEY_ALREADY_ROTATED')
@@ -151,7 +151,7 @@ function routeRotation(app: App, context: Context): void {
       expiresAt: expiresAt === undefined ? undefined : readExpiry(expiresAt),
     }
     const previous = await limitCredentials(context, user.id, () =>
-      announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
+      withAnnouncement({ redis, log: request.log }, [key.user_id], (accountIds) =>
         db.transaction().execute(async (transaction) => {
           accountIds.add((await lockManaged(transaction, key, user.id)).user_id)
           return previousOf(await rotateKey(transaction, key.id, rotation))

@@ -15,7 +15,7 @@ import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -140,7 +140,7 @@ function routeRevocation(app: App, { db, redis }: Context): void {
   }
   app.delete('/v1/keys/:id', revoke, async (request, reply) => {
     const key = await manageableKey(db, request.params.id, sessionOf(request).user.id)
-    const isRevoked = await announced({ redis, log: request.log }, [key.user_id], async (accountIds) => {
+    const isRevoked = await withAnnouncement({ redis, log: request.log }, [key.user_id], async (accountIds) => {
       const accountId = await revokeApiKey(db, key.id)
       // The key may count against another account than at the look-up, because its team may have
       // been transferred.

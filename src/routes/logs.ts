@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { type CallFilter, type CallPosition, findCallsById, listCalls } from '../db/call-log-pages.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
-import { asksFor } from '../http/request/accept.ts'
+import { prefersType } from '../http/request/accept.ts'
 import { nextPageOf } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -87,7 +87,7 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
       query.teamId === undefined ? undefined : await teamFor(db, { teamId: query.teamId, userId: id }, MANAGERS)
     const filter = { ...readCallFilter(query), accountId: team?.owner_id ?? id, teamId: team?.id }
     const { limit, after } = readCallPage(query)
-    if (asksFor(request.headers.accept, 'application/x-ndjson')) {
+    if (prefersType(request.headers.accept, 'application/x-ndjson')) {
       if (exporting.has(id)) throw oneExport()
       exporting.add(id)
       const stream = Readable.from(exportLines(db, filter, after), { objectMode: false })

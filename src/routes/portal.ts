@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
-import { newcomersCall } from '../catalog/example-call.ts'
+import { firstExampleCall } from '../catalog/example-call.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
@@ -191,7 +191,7 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
 
 /** The page of the API that newcomers try first. */
 function firstPage(catalog: Catalog): string {
-  const first = newcomersCall(offeredApis(catalog))
+  const first = firstExampleCall(offeredApis(catalog))
   return first === undefined ? '/' : `/apis/${first.api.slug}`
 }
 

@@ -8,7 +8,7 @@ import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -59,7 +59,7 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
     const { password } = request.body
     // With a stolen session nobody should be able to guess the password, so failures count like
     // failures of a log-in.
-    await announced({ redis: context.redis, log: request.log }, [user.id], () =>
+    await withAnnouncement({ redis: context.redis, log: request.log }, [user.id], () =>
       limitGuesses(context, { email: user.email, address: request.ip }, () =>
         leaveWith(context, { userId: user.id, password, client: subscriberOf(request.ip) }),
       ),

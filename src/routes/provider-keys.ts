@@ -27,7 +27,7 @@ import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '../queue/validate-key-job.ts'
 import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -142,7 +142,9 @@ function routeSaving(app: App, context: Context): void {
       cap_scope: keyScope(config.secrets.keyPepper, slug, key),
       masked: maskKey(key),
     }
-    const saved = await announced({ redis, log: request.log }, [accountId], () => saveProviderKey(db, owner, row))
+    const saved = await withAnnouncement({ redis, log: request.log }, [accountId], () =>
+      saveProviderKey(db, owner, row),
+    )
     const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
     // The key is saved even if Redis is away. It can be validated later.
     await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
@@ -167,7 +169,7 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
     const { slug } = knownApi(catalog, request.params.apiSlug)
     const { owner, accountId } = await holderOf(db, request)
     const remove = () => deleteProviderKey(db, owner, slug)
-    if (!(await announced({ redis, log: request.log }, [accountId], remove))) throw noProviderKey()
+    if (!(await withAnnouncement({ redis, log: request.log }, [accountId], remove))) throw noProviderKey()
     return reply.status(204).send()
   })
 }

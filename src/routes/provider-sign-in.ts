@@ -15,7 +15,7 @@ import { ownPath } from '../identity/own-path.ts'
 import { type PendingCookie, readPending, writePending } from '../identity/pending-cookie.ts'
 import { openClaim, sealClaim } from '../identity/sealed-claim.ts'
 import { startSession } from '../identity/start-session.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout, type Page } from '../portal/layout.ts'
@@ -128,7 +128,7 @@ function claimRoute(app: App, deps: Deps): void {
       )
     }
     try {
-      const user = await announced(context, [claim.userId], claimed)
+      const user = await withAnnouncement(context, [claim.userId], claimed)
       if (user.id !== claim.userId) await forgetAccount(context, claim.userId)
       mailLinked(deps, user)
       return await enter(deps, reply as FastifyReply, { user, next })
@@ -196,7 +196,7 @@ async function finish<T>(context: Context, request: FastifyRequest, attempt: () 
 async function destinationOf(context: Context, { ip, log }: FastifyRequest, person: Person) {
   const { db, redis } = context
   const network = publicNetworkOf(ip) ?? null
-  return await announced({ redis, log }, [], async (accounts) => {
+  return await withAnnouncement({ redis, log }, [], async (accounts) => {
     const destination = await accountOfPerson(db, person, network)
     if (destination.isLinked) accounts.add(destination.user.id)
     return destination

@@ -11,7 +11,7 @@ import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { takeForms } from '../http/request/form-body.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import type { Assets } from '../pages/assets.ts'
 import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
@@ -19,12 +19,12 @@ import { layout } from '../portal/layout.ts'
 import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../portal/pages/reset.ts'
 import { subscriberOf } from '../throttles/client-network.ts'
 import { forgetGuesses } from '../throttles/login-delay.ts'
-import { takeMail } from '../throttles/mail-limit.ts'
+import { takeMailUnits } from '../throttles/mail-limit.ts'
 import { HOUR_MS, takeThrottles, throttlesOfClient } from '../throttles/throttle.ts'
 
 /**
  * Links that one client may request per hour, over all addresses. Each account also has a limit
- * of its own, see `takeMail`.
+ * of its own, see `takeMailUnits`.
  */
 const RESETS_PER_HOUR = 20
 
@@ -108,7 +108,7 @@ async function setPassword(
   { token, password, address }: { token: string; password: string; address: string },
 ): Promise<void> {
   const { db, redis, log } = context
-  const user = await announced({ redis, log }, [], (accounts) =>
+  const user = await withAnnouncement({ redis, log }, [], (accounts) =>
     resetByLink(db, { token, password, client: subscriberOf(address) }, accounts),
   )
   await forgetGuesses(context, { email: user.email, address })
@@ -164,7 +164,7 @@ class LinkMails {
     const { config, db, strangersDb } = this.#context
     const user = await findUserByEmail(strangersDb, email)
     if (!user || user.disabled_at) return
-    const refund = await takeMail(this.#context, user.id).catch((error: unknown) => {
+    const refund = await takeMailUnits(this.#context, user.id).catch((error: unknown) => {
       // The account has already received its mails of this hour.
       if (error instanceof GatewayError && error.code === 'RATE_LIMIT_EXCEEDED') return undefined
       throw error

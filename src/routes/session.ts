@@ -8,7 +8,7 @@ import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
@@ -40,7 +40,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   }
   app.post('/v1/auth/logout', logout, async (request, reply) => {
     const { user, id } = sessionOf(request)
-    await announced({ redis, log: request.log }, [user.id], () => revokeSession(db, user.id, id))
+    await withAnnouncement({ redis, log: request.log }, [user.id], () => revokeSession(db, user.id, id))
     return reply.status(204).send()
   })
 
@@ -69,7 +69,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     // failures of a log-in.
     const client = subscriberOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
-    await announced({ redis, log: request.log }, [session.user.id], () =>
+    await withAnnouncement({ redis, log: request.log }, [session.user.id], () =>
       limitGuesses(context, { email: session.user.email, address: request.ip }, attempt),
     )
     return reply.status(204).send()

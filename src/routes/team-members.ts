@@ -11,7 +11,7 @@ import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -128,7 +128,7 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
     if (member.role === 'owner') throw ownerStays(member.id === user.id)
     const revokesKeys = request.query.revokeKeys === 'true'
-    const removed = await announced(
+    const removed = await withAnnouncement(
       { redis, log: request.log },
       revokesKeys ? [team.owner_id] : [],
       async (accountIds) => {

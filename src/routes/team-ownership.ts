@@ -11,7 +11,7 @@ import { GatewayError } from '../errors.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const TransferBody = Type.Object(
@@ -46,7 +46,7 @@ function routeDeletion(app: App, { db, redis }: Context): void {
   app.delete('/v1/teams/:id', remove, async (request, reply) => {
     const team = await requireOwner(db, request)
     const remove = () => deleteTeam(db, team.id, team.owner_id)
-    if (!(await announced({ redis, log: request.log }, [team.owner_id], remove)))
+    if (!(await withAnnouncement({ redis, log: request.log }, [team.owner_id], remove)))
       throw new GatewayError('TEAM_NOT_FOUND')
     return reply.status(204).send()
   })
@@ -74,7 +74,7 @@ function routeTransfer(app: App, { db, redis }: Context): void {
     const { memberId } = request.body
     if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
     const maxima = { teamsMax: TEAMS_BEFORE_TRANSFER_MAX, keysMax: KEYS_MAX }
-    const team = await announced({ redis, log: request.log }, [ownerId, memberId], async (accountIds) => {
+    const team = await withAnnouncement({ redis, log: request.log }, [ownerId, memberId], async (accountIds) => {
       const result = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
       // The change was refused and nothing has changed. It is not revealed whether the other id is
       // an account.

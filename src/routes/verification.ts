@@ -12,14 +12,14 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { takeForms } from '../http/request/form-body.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { withAnnouncement } from '../limits/account-version.ts'
 import type { Assets } from '../pages/assets.ts'
 import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { addressIsVerifiedPage, verifyPage } from '../portal/pages/verification.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
-import { takeMail } from '../throttles/mail-limit.ts'
+import { takeMailUnits } from '../throttles/mail-limit.ts'
 import { HOUR_MS, MINUTE_MS } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -98,7 +98,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
         : 'Use the account as it is, because nothing needs a verified email address'
       throw new GatewayError('FORBIDDEN', { message: 'This gateway sends no mail.', hint })
     }
-    const refund = await takeMail(context, user.id)
+    const refund = await takeMailUnits(context, user.id)
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
       const failure = mailFailureOf(cause)
       // If the mail server refuses the recipient for good, the mail still counts, so that nobody
@@ -172,6 +172,6 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
 async function prove({ config, db, redis, log }: Context, token: string): Promise<void> {
   const { userId, email } = await verifyAddressProof(config.secrets.jwt, token)
   // The account has another address by now, which the link does not prove.
-  const isProven = await announced({ redis, log }, [userId], () => verifyEmail(db, userId, email))
+  const isProven = await withAnnouncement({ redis, log }, [userId], () => verifyEmail(db, userId, email))
   if (!isProven) throw new GatewayError('INVALID_TOKEN')
 }

@@ -132,7 +132,7 @@ export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: Min
   if (!times) return
   metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
   metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)
-  if (tookTimeOfUpstream(call)) metrics.upstreamSeconds.observe({ slug }, times.upstreamMs / 1_000)
+  if (showsUpstreamTime(call)) metrics.upstreamSeconds.observe({ slug }, times.upstreamMs / 1_000)
   if (cacheStatus !== undefined) metrics.cache.inc({ slug, result: cacheResult(cacheStatus) })
 }
 
@@ -140,7 +140,7 @@ export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: Min
  * Whether the time of a call says how fast the upstream is. It does not for a stored answer or a
  * failed connection.
  */
-export function tookTimeOfUpstream({ times, reach }: Pick<EndedCall, 'times' | 'reach'>): boolean {
+export function showsUpstreamTime({ times, reach }: Pick<EndedCall, 'times' | 'reach'>): boolean {
   return times !== undefined && times.attempts > 0 && reach !== undefined && hasReached(reach, 'sent')
 }
 

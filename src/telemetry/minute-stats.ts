@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import { type EndedCall, tookTimeOfUpstream } from './ended-call.ts'
+import { type EndedCall, showsUpstreamTime } from './ended-call.ts'
 
 /** Upper bounds of the time buckets, milliseconds. A last bucket holds longer times. */
 const TIME_BOUNDS_MS = [
@@ -94,7 +94,7 @@ export class MinuteStats {
     if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
     if (!times) return
     increment(counts, `q|${slug}|${timeBucketOf(times.queueMs)}`, 1)
-    if (tookTimeOfUpstream(call)) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
+    if (showsUpstreamTime(call)) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
   }
 
   /** Adds the counts to Redis. Counts that Redis does not accept are kept for the next try. */

@@ -17,7 +17,7 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
  * @returns a function that gives the mail back; the attempt still counts
  * @throws GatewayError RATE_LIMIT_EXCEEDED
  */
-export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {
+export async function takeMailUnits(deps: ThrottleDeps, subject: string): Promise<() => void> {
   const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
   const [refund = () => undefined] = await takeThrottles(deps, [
     { ...throttle, name: 'mail', max: MAILS_PER_HOUR, hint: 'Use the link of a mail that has arrived, or wait' },

@@ -159,7 +159,7 @@ function previousClose({ meta, range }: Source): number | null {
     fulldayClose(named),
   ].filter((close) => close !== null)
   if (price === null || percent === null) return candidates[0] ?? null
-  const agreeing = candidates.find((close) => agrees(percent, { price, close, priceHint: named.priceHint }))
+  const agreeing = candidates.find((close) => agreesWithPrices(percent, { price, close, priceHint: named.priceHint }))
   return agreeing ?? closeByPercent(price, percent, named.priceHint)
 }
 
@@ -177,13 +177,13 @@ function closeByPercent(price: number, percent: number, priceHint: unknown): num
   // Only a price below zero, as oil once had, falls by more than all of it.
   if (exact === null || exact === 0 || (percent < -100 && exact < 0)) return null
   const close = Number(exact.toFixed(decimalsOf(priceHint)))
-  return agrees(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
+  return agreesWithPrices(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
 }
 
 /**
  * Whether price and close have this change in percent, as far as the rounding of the three allows.
  */
-function agrees(
+function agreesWithPrices(
   percent: number,
   { price, close, priceHint }: { price: number; close: number; priceHint: unknown },
 ): boolean {

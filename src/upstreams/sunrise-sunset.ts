@@ -12,7 +12,7 @@ import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 /** The time of an event: ISO 8601 with offset, or null if the event does not happen on that day. */
 const sunTime = (name: string, what: string) =>
   field.text(
-    ({ results }) => happening(members(results)[name]),
+    ({ results }) => timeOfEvent(members(results)[name]),
     `${what}; ISO 8601 with offset, null if it does not happen that day`,
   )
 
@@ -113,10 +113,10 @@ function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefin
 }
 
 /**
- * A time of the day asked for; what does not happen that day is written as the first second of
- * 1970.
+ * The time of an event of the requested day. Null if the event does not happen on that day; the
+ * upstream then writes the first second of 1970.
  */
-function happening(value: unknown): string | null {
+function timeOfEvent(value: unknown): string | null {
   const time = text(value)
   if (time === null) return null
   // The date of nothing in PHP is before the year 1.

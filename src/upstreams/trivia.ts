@@ -85,7 +85,7 @@ export default upstream({
         take: ({ amount }) => amount,
         body: (results) => ({ response_code: 0, results }),
         seconds: lifetime.hour,
-        unfillableSeconds: lifetime.day,
+        tooFewItemsSeconds: lifetime.day,
       },
       request: questions,
       example: { ...recordings['/questions'], responseFor: recordedQuestions },

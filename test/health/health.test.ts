@@ -17,7 +17,7 @@ import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses
 import {
   BANDS,
   clampToBand,
-  decay,
+  decayed,
   failShare,
   HALF_LIFE_MS,
   type HealthStatus,
@@ -83,16 +83,16 @@ describe('the health score', () => {
   })
 
   it('the health score forgets half in two minutes and everything in the end', () => {
-    assert.equal(decay(8, HALF_LIFE_MS), 4)
-    assert.equal(decay(8, 2 * HALF_LIFE_MS), 2)
-    assert.equal(decay(8, -1_000), 8)
+    assert.equal(decayed(8, HALF_LIFE_MS), 4)
+    assert.equal(decayed(8, 2 * HALF_LIFE_MS), 2)
+    assert.equal(decayed(8, -1_000), 8)
     fc.assert(
       fc.property(
         count(),
         fc.double({ min: 0, max: 1e7, noNaN: true }),
         fc.double({ min: 0, max: 1e7, noNaN: true }),
         (value, a, b) => {
-          assert.ok(Math.abs(decay(decay(value, a), b) - decay(value, a + b)) <= 1e-9 * value)
+          assert.ok(Math.abs(decayed(decayed(value, a), b) - decayed(value, a + b)) <= 1e-9 * value)
         },
       ),
     )
@@ -157,8 +157,8 @@ class Model {
   record(now: number, attempt: AttemptRecord): void {
     const { result, latencyMs, source, isPlain, voter = '', slot, isRepeat } = attempt
     const elapsed = this.at === 0 ? 0 : now - this.at
-    for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
-    this.weights = this.weights.map((weight) => decay(weight, elapsed))
+    for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decayed(this[name], elapsed)
+    this.weights = this.weights.map((weight) => decayed(weight, elapsed))
     this.at = now
     this.needsProbe = false
     if ((result === 'ok' || result === 'endpoint-fail') && this.run < 0) {
@@ -599,7 +599,7 @@ describe('health in Redis', () => {
     await fail(fading, START)
     await recordAttempt(redis, fading, { ...plain, result: 'none', now: START + 1_000 })
     const { fail: faded } = await redis.hgetall(upstreamKeys.health(fading))
-    assert.ok(Math.abs(Number(faded) - decay(1, 1_000)) < 5e-16)
+    assert.ok(Math.abs(Number(faded) - decayed(1, 1_000)) < 5e-16)
   })
 
   it('health in Redis announces every change of a state or a breaker to the other processes, and nothing else', async () => {

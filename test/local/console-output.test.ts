@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
 import type { Api } from '../../src/catalog/catalog.ts'
-import { newcomersCall } from '../../src/catalog/example-call.ts'
+import { firstExampleCall } from '../../src/catalog/example-call.ts'
 import { consoleUrl } from '../../src/config/operator-client.ts'
 import type { Config } from '../../src/config.ts'
 import { welcomeText } from '../../src/local/console-output.ts'
@@ -47,7 +47,7 @@ describe('the lines of a terminal', () => {
 })
 
 describe('the welcome', () => {
-  const welcome = (opsHost: string, demo?: DemoAccount, lackedContacts: string[] = []) => {
+  const welcome = (opsHost: string, demo?: DemoAccount, contactRules: string[] = []) => {
     const http = { baseUrl: 'http://localhost:3000', opsHost } as Config['http']
     return welcomeText({
       ...{
@@ -55,7 +55,7 @@ describe('the welcome', () => {
         consoleUrl: consoleUrl(opsHost, 3001),
         operatorToken: 'TOKEN',
       },
-      ...{ demo, examplePath: '/x', lackedContacts, reachable: undefined, isBrief: false },
+      ...{ demo, examplePath: '/x', contactRules, reachable: undefined, isBrief: false },
     })
   }
 
@@ -107,7 +107,7 @@ describe('the call that a newcomer makes first', () => {
 
   it('the example of a first call is a call of the weather, otherwise of the first API that reads, otherwise there is no example', () => {
     const first = (...apis: Api[]) => {
-      const found = newcomersCall(apis)
+      const found = firstExampleCall(apis)
       return found && `${found.api.slug}${found.endpoint.path}`
     }
     assert.equal(first(api('stock', 'read'), api('weather', 'read')), 'weather/0')

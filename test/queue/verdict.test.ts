@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { type ReplyHead, reachFields, reachOf } from '../../src/queue/reply-head.ts'
 import {
-  furthest,
+  furthestReach,
   hasReached,
   type Reach,
   refundOf,
@@ -17,7 +17,7 @@ it('the reach of a call grows from a refusal to an answer, and of two values the
   for (const [index, reach] of ALL.entries()) {
     for (const [other, least] of ALL.entries()) {
       assert.equal(hasReached(reach, least), index >= other)
-      assert.equal(furthest(reach, least), ALL[Math.max(index, other)])
+      assert.equal(furthestReach(reach, least), ALL[Math.max(index, other)])
     }
   }
 })

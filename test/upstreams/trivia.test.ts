@@ -142,7 +142,7 @@ test('calls share a pool when their filters are equal, whatever the amount', () 
 })
 
 test('a filter with fewer than 50 questions fills no pool, and the gateway remembers this for a day', () => {
-  assert.equal(questions.pool?.unfillableSeconds, 86_400)
+  assert.equal(questions.pool?.tooFewItemsSeconds, 86_400)
   assert.equal(pool.items({ response_code: 1, results: [] }), undefined)
   assert.equal(pool.items(null), undefined)
   assert.deepEqual(pool.items({ response_code: 0, results: [nato] }), [nato])

@@ -9,7 +9,7 @@ import {
   parseCalls,
 } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
-import { furthest, type Reach } from '../../src/queue/verdict.ts'
+import { furthestReach, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
@@ -43,7 +43,7 @@ export async function processCallJob(deps: WorkerDeps, job: Job, cancelled: Abor
   const { queueName: lane } = job
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
-  const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
+  const calls = isSecondRun || hasWaited ? await withoutEndedCalls(deps, all) : all
   for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const run = deps.telemetry.tracing ? processTraced : processCall
   const processing = calls.map((call) => run(deps, { call, lane, isSecondRun }, cancelled))
@@ -144,10 +144,10 @@ function reachAfter(
   const { outcome } = result
   const own = progressOf(progress).reach
   const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
-  if (isSecondRun) return furthest(reach, 'maybe-sent')
+  if (isSecondRun) return furthestReach(reach, 'maybe-sent')
   // An asynchronous call was accepted and may have waited for minutes, so its unit of the minute
   // stays spent.
-  return isAsync ? furthest(reach, 'unsent') : reach
+  return isAsync ? furthestReach(reach, 'unsent') : reach
 }
 
 /**
@@ -155,7 +155,7 @@ function reachAfter(
  * document that no worker knows.
  */
 export async function replyToLostJob(deps: WorkerDeps, job: Job, cause: Error): Promise<void> {
-  const calls = await stillWaitedFor(deps, parseAnswerable(job.data))
+  const calls = await withoutEndedCalls(deps, parseAnswerable(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
@@ -163,7 +163,7 @@ export async function replyToLostJob(deps: WorkerDeps, job: Job, cause: Error): 
  * Leaves out calls that were answered or whose callers have left, because their nodes have released
  * their leases.
  */
-async function stillWaitedFor<Call extends AnswerableCall>({ redis }: WorkerDeps, calls: Call[]): Promise<Call[]> {
+async function withoutEndedCalls<Call extends AnswerableCall>({ redis }: WorkerDeps, calls: Call[]): Promise<Call[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])
 }

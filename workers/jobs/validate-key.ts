@@ -11,7 +11,7 @@ import {
 } from '../../src/db/provider-keys.ts'
 import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { announced } from '../../src/limits/account-version.ts'
+import { withAnnouncement } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
@@ -48,7 +48,8 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
     const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
-    if ('status' in verdict) await announced({ redis, log }, [row.account_id], () => setStatus(db, row, verdict.status))
+    if ('status' in verdict)
+      await withAnnouncement({ redis, log }, [row.account_id], () => setStatus(db, row, verdict.status))
     else {
       const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
       await noteFailure(deps, { row, code: verdict.code, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
@@ -92,7 +93,7 @@ async function noteFailure(
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
   const data = parseValidateKeyJob(job.data)
   const lastNextAt = data.nextAt === undefined ? null : new Date(data.nextAt)
-  await announced({ redis, log }, code === 'KEY_NOT_CHECKABLE' ? [row.account_id] : [], async () => {
+  await withAnnouncement({ redis, log }, code === 'KEY_NOT_CHECKABLE' ? [row.account_id] : [], async () => {
     await setValidationFailure(db, row.id, { code, nextAt, lastNextAt })
   })
   log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import type { ErrorCode } from '../../src/errors.ts'
-import { furthest } from '../../src/queue/verdict.ts'
+import { furthestReach } from '../../src/queue/verdict.ts'
 import { AttemptError, EndedUnsentError, StalePermitError } from '../errors/attempt-error.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
@@ -143,7 +143,7 @@ function exchangeBytes(
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
           response.isRequested = true
-          progress.reach = furthest(progress.reach, 'sent')
+          progress.reach = furthestReach(progress.reach, 'sent')
         },
         onResponseStart: (_controller, status, answerHeaders) => {
           response.status = status

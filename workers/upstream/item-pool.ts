@@ -174,7 +174,7 @@ async function fill(
     storing.catch((error) => log.warn({ err: error, key }, 'failed to fill a pool'))
   const items = rule.items(exchange.answer.body)
   if (!items || items.length < count) {
-    if (rule.unfillableSeconds) await remember(redis.set(unfillable, 1, 'EX', rule.unfillableSeconds))
+    if (rule.tooFewItemsSeconds) await remember(redis.set(unfillable, 1, 'EX', rule.tooFewItemsSeconds))
     return undefined
   }
   const rest = items.slice(count).map((item) => JSON.stringify(item))

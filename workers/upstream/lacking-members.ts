@@ -62,14 +62,14 @@ export function membersSeen(
       continue
     }
     isLacking ||= member?.ordinary === undefined
-    if (isProbe || member === undefined || tellsMore(member, now)) lacks.push(name)
+    if (isProbe || member === undefined || isWorthReporting(member, now)) lacks.push(name)
   }
   const seen = lacks.length + has.length === 0 ? undefined : { endpoint: path, lacks, has }
   return { seen, isLacking }
 }
 
 /** Whether it matters that a further answer lacks a member. */
-function tellsMore(member: KnownMembers[string], now: number): boolean {
+function isWorthReporting(member: KnownMembers[string], now: number): boolean {
   const { ordinary, since, good = 0, count = 0, probedAt = 0 } = member
   if (ordinary !== undefined) return now - ordinary >= NOTE_ORDINARY_EVERY_MS
   if (since !== undefined) return good > 0

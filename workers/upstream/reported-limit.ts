@@ -16,7 +16,11 @@ interface ObservedAnswer {
 }
 
 /** Makes the cap follow what an answer says of the upstream's own limiter. Never throws. */
-export async function heedReportedLimit(deps: UpstreamDeps, sending: Sending, observed: ObservedAnswer): Promise<void> {
+export async function followReportedLimit(
+  deps: UpstreamDeps,
+  sending: Sending,
+  observed: ObservedAnswer,
+): Promise<void> {
   const limit = limitIn(deps, sending, observed)
   if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: observed.observedBy })
 }

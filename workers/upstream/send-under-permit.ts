@@ -3,7 +3,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
-import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
+import { furthestReach, hasReached, type Reach } from '../../src/queue/verdict.ts'
 import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import {
   AttemptError,
@@ -18,7 +18,7 @@ import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
 import { classifyResponse } from './interpret.ts'
 import type { AttemptRecorder } from './record-attempt.ts'
-import { heedReportedLimit } from './reported-limit.ts'
+import { followReportedLimit } from './reported-limit.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
 import type { WireRequest } from './upstream-request.ts'
 
@@ -148,14 +148,14 @@ async function sendWith(
     const tookMs = performance.now() - startedAt
     // Before the permit ends: the next request must find the cap as the upstream reported it.
     if (result.responseClass || api.upstream.rateHeaders)
-      await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
+      await followReportedLimit(deps, sending, { request, result, observedBy: permit.id })
     countAttempt(sending.times, tookMs)
     permit.release(tookMs)
     return result
   } catch (error) {
     recorder.fail(error)
     const reach = reachOfFailed(error)
-    progress.reach = furthest(progress.reach, reach)
+    progress.reach = furthestReach(progress.reach, reach)
     const tookMs = performance.now() - startedAt
     if (!(error instanceof UnsentError)) countAttempt(sending.times, tookMs)
     // An attempt without a connection takes nothing of the cap.

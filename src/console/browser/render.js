@@ -73,7 +73,10 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
 const LINES_MAX = 8
 const LINES_FIRST = 6
 
-/** Problems that need somebody. A problem that the headline already shows is left out. */
+/**
+ * Problems that need somebody. If the headline already has the text of a problem, its line has only
+ * the name of the API.
+ */
 function attention({ problems, upstreams, headline: { text: said } }) {
   const present = problems.filter(({ endedAt }) => endedAt === null)
   const past = problems.filter(({ endedAt }) => endedAt !== null)
@@ -87,7 +90,7 @@ function attention({ problems, upstreams, headline: { text: said } }) {
     )}${over}`
   }
   const list = (some) => `<ul class="attention">${some.join('')}</ul>`
-  const lines = present.map((problem) => problemLine({ ...problem, isSaid: `${problem.text}.` === said }))
+  const lines = present.map((problem) => problemLine({ ...problem, isInHeadline: `${problem.text}.` === said }))
   return firstLines(lines, { list, one: 'more problem' }) + over
 }
 
@@ -98,10 +101,10 @@ function firstLines(items, { list, one, many = `${one}s` }) {
   return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, one, many)}</summary>${list(rest)}</details>`
 }
 
-function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt, isSaid = false }) {
+function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt, isInHeadline = false }) {
   const isOver = endedAt !== null
   const state = isOver ? 'Over' : rank === 0 ? 'Down' : STATES_BY_LABEL.has(label) ? label : 'Degraded'
-  const words = escapeHtml(isSaid ? (slug ?? '') : text)
+  const words = escapeHtml(isInHeadline ? (slug ?? '') : text)
   const linked = slug === null ? words : linkSlug(words, escapeHtml(slug))
   const action = isOver
     ? undefined

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ErrorCode, GatewayError, toGatewayError } from '../../errors.ts'
 import { STATUS_CODES } from '../../node-http.ts'
-import { asksFor } from '../request/accept.ts'
+import { prefersType } from '../request/accept.ts'
 import { callerSocket } from '../request/caller-socket.ts'
 import { sentence, type Violation, violationPlace, violationWords } from '../request/violation-words.ts'
 import { PROBLEM_TYPE, problemDetails } from './problem-details.ts'
@@ -61,7 +61,7 @@ export function writeFailure(
 ): FastifyReply {
   const { headers, id } = reply.request
   reply.header('cache-control', 'no-store')
-  return asksFor(headers.accept, PROBLEM_TYPE)
+  return prefersType(headers.accept, PROBLEM_TYPE)
     ? reply.type(PROBLEM_TYPE).send(JSON.stringify(problemDetails(error, baseUrl, id)))
     : reply.type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error, baseUrl, isCall)))
 }

@@ -19,13 +19,13 @@ function qualityOf(accept: string, range: string): number | undefined {
  * Whether a request prefers a media type: its `Accept` names the type, and not with a lower quality
  * than `other`. Wildcards do not count.
  */
-export function asksFor(accept: string | undefined, type: string, other = 'application/json'): boolean {
+export function prefersType(accept: string | undefined, type: string, other = 'application/json'): boolean {
   const quality = accept === undefined ? 0 : (qualityOf(accept, type) ?? 0)
   return quality > 0 && quality >= (qualityOf(accept ?? '', other) ?? 0)
 }
 
 /** Whether `Accept` allows a media type. The most specific matching range decides. */
-export function allows(accept: string | undefined, type: string): boolean {
+export function acceptsType(accept: string | undefined, type: string): boolean {
   if (accept === undefined) return true
   const ranges = [type, `${type.split('/', 1)[0]}/*`, '*/*']
   const quality = ranges.map((range) => qualityOf(accept, range)).find((given) => given !== undefined)

@@ -8,7 +8,7 @@ const STEP_MS = 5 * 60_000
 type Manager = {
   tool: string
   /** Whether the package manager needs root, or refuses to run as root. */
-  asRoot: boolean
+  needsRoot: boolean
   prepare?: string[]
   install: string[]
   /** Packages to try. The first that provides a server is enough. */
@@ -18,7 +18,7 @@ type Manager = {
 const MANAGERS: Manager[] = [
   {
     tool: 'apt-get',
-    asRoot: true,
+    needsRoot: true,
     prepare: ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'update'],
     install: [
       ...['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'install', '-y', '--no-install-recommends'],
@@ -27,9 +27,9 @@ const MANAGERS: Manager[] = [
     // Not redis-server, because that package also starts a system Redis on port 6379.
     packages: ['redis-tools', 'valkey-tools'],
   },
-  { tool: 'apk', asRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },
-  { tool: 'dnf', asRoot: true, install: ['dnf', 'install', '-y'], packages: ['valkey', 'redis'] },
-  { tool: 'brew', asRoot: false, install: ['brew', 'install'], packages: ['redis', 'valkey'] },
+  { tool: 'apk', needsRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },
+  { tool: 'dnf', needsRoot: true, install: ['dnf', 'install', '-y'], packages: ['valkey', 'redis'] },
+  { tool: 'brew', needsRoot: false, install: ['brew', 'install'], packages: ['redis', 'valkey'] },
 ]
 
 export interface InstallOptions<T> {
@@ -86,9 +86,9 @@ async function findManager(): Promise<Manager | undefined> {
 }
 
 /** The words before a command of this package manager; undefined if we may not use it. */
-async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
+async function findRights({ needsRoot }: Manager): Promise<string[] | undefined> {
   const isRoot = process.getuid?.() === 0
-  if (!asRoot) return isRoot ? undefined : []
+  if (!needsRoot) return isRoot ? undefined : []
   if (isRoot) return []
   const { code } = await runCommand('sudo', ['-n', 'true'], { timeoutMs: PROBE_MS })
   return code === 0 ? ['sudo', '-n'] : undefined

@@ -17,7 +17,7 @@ export async function startConnect(view) {
         throw error
       })
       const form = account ? await consentForm(details, account, show) : credentialForms(show)
-      body.replaceChildren(...whoAsks(details), ...form)
+      body.replaceChildren(...applicationFacts(details), ...form)
     } catch (error) {
       const isOver = error.status === 404
       body.replaceChildren(
@@ -33,7 +33,7 @@ export async function startConnect(view) {
 /**
  * Facts that the gateway knows come first. The application's name is free text, shown on one line.
  */
-function whoAsks({ clientName, clientHost, redirectHost, resource }) {
+function applicationFacts({ clientName, clientHost, redirectHost, resource }) {
   return [
     el('p', { class: 'notice' }, 'Continue only if you started this in that application a moment ago.'),
     el(
@@ -69,7 +69,7 @@ function credentialForms(onDone) {
         el('button', { class: 'button', type: 'submit' }, title),
       ),
     )
-  const takesSignups = document.querySelector('[data-takes-signups]')
+  const isSignupOpen = document.querySelector('[data-signup-open]')
   /** @type {HTMLElement | null} */
   const atProvider = document.querySelector('[data-provider-name]')
   const next = encodeURIComponent(location.pathname)
@@ -77,7 +77,7 @@ function credentialForms(onDone) {
   return [
     ...(atProvider ? [el('p', {}, el('a', { class: 'button big', href: `/login/oidc?next=${next}` }, words))] : []),
     form('login', 'Log in', 'current-password'),
-    ...(takesSignups ? [form('signup', 'Create account', 'new-password')] : []),
+    ...(isSignupOpen ? [form('signup', 'Create account', 'new-password')] : []),
   ]
 }
 

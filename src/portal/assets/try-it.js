@@ -178,7 +178,7 @@ async function send(form, section, { sendAs, waits }) {
     const sent = { ...credentialOf(sendAs), ...type }
     const { status, headers, data, text } = await request(url, { ...options, headers: sent })
     const tookMs = performance.now() - startedAt
-    outcome.textContent = [`${status} in ${Math.round(tookMs)} ms`, left(headers)].filter(Boolean).join(' · ')
+    outcome.textContent = [`${status} in ${Math.round(tookMs)} ms`, remainingCalls(headers)].filter(Boolean).join(' · ')
     const body = data === undefined ? text : JSON.stringify(data, null, 2)
     showAnswer(section, { status, headers, body })
     showDetails(section, headers, tookMs)
@@ -249,7 +249,7 @@ function minuteWords({ code }, headers) {
 }
 
 /** The remaining calls of this minute. Test calls and live calls are counted separately. */
-function left(headers) {
+function remainingCalls(headers) {
   const remaining = headers.get('x-ratelimit-remaining')
   if (remaining === null) return undefined
   const kind = isTest(headers) ? 'test' : 'live'

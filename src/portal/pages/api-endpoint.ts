@@ -92,13 +92,13 @@ const UNFOLDED_MAX = 20
 
 /** Members of `data`: name, type, meaning and an example; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
-  const folds = fields.length > UNFOLDED_MAX
+  const canFold = fields.length > UNFOLDED_MAX
   if (fields.length === 0) return html`<p class="small">The answer has no described field.</p>`
   return html`<h3>Response: fields of <code>data</code></h3>
-<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and example</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
+<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and example</th></tr></thead><tbody>${memberRows(fields, canFold)}</tbody></table></div>`
 }
 
-function memberRows(fields: DataField[], folds: boolean): Html[] {
+function memberRows(fields: DataField[], canFold: boolean): Html[] {
   const rows: Html[] = []
   for (let index = 0; index < fields.length; ) {
     const field = fields[index]
@@ -106,7 +106,7 @@ function memberRows(fields: DataField[], folds: boolean): Html[] {
     rows.push(memberRow(field))
     const end = fields.findIndex(({ depth }, at) => at > index && depth <= field.depth)
     const members = fields.slice(index + 1, end < 0 ? undefined : end)
-    if (folds && field.depth > 0 && members.length > 0) {
+    if (canFold && field.depth > 0 && members.length > 0) {
       rows.push(foldedRow(field, members))
       index += members.length
     }

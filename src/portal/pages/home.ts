@@ -1,5 +1,5 @@
 import type { Api } from '../../catalog/catalog.ts'
-import { exampleCall, newcomersCall } from '../../catalog/example-call.ts'
+import { exampleCall, firstExampleCall } from '../../catalog/example-call.ts'
 import { rankApis } from '../../catalog/search.ts'
 import type { SignupPolicy } from '../../config.ts'
 import { type Html, html } from '../../pages/html.ts'
@@ -85,7 +85,7 @@ const SIGN_UP: Record<SignupPolicy, string> = {
 const emptyText = (q: string): string => (q === '' ? 'No API matches.' : `No API matches “${q}”.`)
 
 function demo(items: CatalogItem[], baseUrl: string): Html {
-  const example = newcomersCall(items.map(({ api }) => api))
+  const example = firstExampleCall(items.map(({ api }) => api))
   if (!example) return html``
   const { api, endpoint } = example
   const members = Object.entries(endpoint.declaration.example.data).slice(0, 5)

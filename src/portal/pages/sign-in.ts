@@ -40,7 +40,7 @@ export function claimPage({ email, provider, sealed, hasPassword, mayStartAnew, 
 <p>${why}</p>
 ${failure === '' ? '' : html`<p class="failure" role="alert">${failure}</p>`}
 ${hasPassword ? passwordForm(sealed, provider) : ''}
-${mayStartAnew ? anewForm(sealed) : ''}
+${mayStartAnew ? startAnewForm(sealed) : ''}
 ${hasPassword || mayStartAnew ? '' : html`<p class="notice">It has no password. Ask the operator of this gateway for a link that sets one, and sign in again.</p>`}
 </div>`
 }
@@ -55,7 +55,7 @@ function passwordForm(sealed: string, provider: string): Html {
 </form>`
 }
 
-function anewForm(sealed: string): Html {
+function startAnewForm(sealed: string): Html {
   return html`<form class="card" method="post" action="/login/claim">
 <h2>You do not know its password</h2>
 <p>Start anew: the gateway deletes that account with its keys, connected apps and teams, and creates an account for you with the same address and plan.</p>

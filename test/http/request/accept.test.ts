@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { allows, asksFor } from '../../../src/http/request/accept.ts'
+import { acceptsType, prefersType } from '../../../src/http/request/accept.ts'
 
 it('a request asks for a media type if Accept names the type and names no other type above it', () => {
-  const asks = (accept: string | undefined) => asksFor(accept, 'application/x', 'application/json')
+  const asks = (accept: string | undefined) => prefersType(accept, 'application/x', 'application/json')
   for (const accept of [
     'application/x',
     'application/json, application/x',
@@ -29,7 +29,7 @@ it('a request asks for a media type if Accept names the type and names no other 
 
 it('Accept allows a media type by its name or by a wildcard, unless it excludes the type', () => {
   for (const accept of [undefined, '*/*', 'text/*', 'text/x', 'a/b, text/x;q=0.1', 'text/*;q=0, text/x'])
-    assert.equal(allows(accept, 'text/x'), true, accept)
+    assert.equal(acceptsType(accept, 'text/x'), true, accept)
   for (const accept of ['', 'text/y', 'text/x;q=0', 'text/x;q=0.0, */*', 'text/*;q=0, */*', '*/*;q=0'])
-    assert.equal(allows(accept, 'text/x'), false, accept)
+    assert.equal(acceptsType(accept, 'text/x'), false, accept)
 })
