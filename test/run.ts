@@ -11,6 +11,7 @@ import { loadInstallPolicy } from '../src/config.ts'
 import { migrate } from '../src/db/migrate.ts'
 import type { EmbeddedServer } from '../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
+import { installBrowser } from './support/install-browser.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
 import { offerRedis } from './support/redis-pool.ts'
@@ -57,13 +58,16 @@ async function runUnitTests(files: string[]): Promise<number> {
  * browser.
  */
 const needsService = (file: string): boolean =>
-  reaches(file, (path) => path.startsWith('src/local/embedded/') || path === 'test/support/browser.ts')
+  reaches(file, (path) => path.startsWith('src/local/embedded/')) || needsBrowser(file)
+
+const needsBrowser = (file: string): boolean => reaches(file, (path) => path === 'test/support/browser.ts')
 
 /**
  * Files at one time. There are more than processors, because each file waits for windows and leases
- * now and then.
+ * now and then. A whole run has spare processes too, for the times at which many files wait.
  */
 const FILES_AT_ONCE = availableParallelism() + 2
+const SPARE_PROCESSES = 2
 const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
 
 /**
@@ -99,9 +103,10 @@ function writeDurations(seconds: Map<string, number>): void {
  */
 async function runShared(files: string[], folder: string, seconds: Map<string, number>): Promise<number> {
   let code = 0
+  const count = { usual: FILES_AT_ONCE, spare: SPARE_PROCESSES }
   const tests = runFiles({
-    files: shareProcesses(slowestFirst(files), folder, FILES_AT_ONCE).map((file) => resolve(file)),
-    concurrency: FILES_AT_ONCE,
+    files: shareProcesses(slowestFirst(files), folder, count).map((file) => resolve(file)),
+    concurrency: count.usual + count.spare,
     timeout: TEST_MS_MAX,
     execArgv: SPARING_FLAGS,
   })
@@ -141,7 +146,7 @@ async function main(args: string[]): Promise<number> {
   }
   if (args.includes('--record')) return await recordTests(named)
   if (args.includes('--for')) return await runTestsFor(named)
-  if (named.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
+  if (named.length > 0) return await withServices(named, () => runTests([CONCURRENCY, ...args]))
   return await runEverything(args.includes('--durations'))
 }
 
@@ -153,9 +158,10 @@ async function runEverything(writesDurations: boolean): Promise<number> {
   print('Checking types and style beside the tests …')
   const checking = checkTypesAndStyle()
   const seconds = new Map<string, number>()
-  const code = await withServices(async (folder) => {
+  const tests = listTests()
+  const code = await withServices(tests, async (folder) => {
     const ending = checking.then((found) => found !== '' && endSharing(folder))
-    const failed = await runShared(listTests(), folder, seconds)
+    const failed = await runShared(tests, folder, seconds)
     await ending
     return failed
   })
@@ -203,7 +209,7 @@ async function runTestsFor(files: string[]): Promise<number> {
   if (chosen.size === 0) return 1
   const tests = [...chosen.keys()]
   const runAll = () => runTests([CONCURRENCY, ...tests])
-  return await (tests.every(startsNothing) ? runUnitTests(tests) : withServices(runAll))
+  return await (tests.every(startsNothing) ? runUnitTests(tests) : withServices(tests, runAll))
 }
 
 /**
@@ -222,7 +228,7 @@ async function recordTests(tests: string[]): Promise<number> {
       await rm(folder, { recursive: true, force: true })
     }
   }
-  return await withServices(async () => {
+  return await withServices(waiting, async () => {
     await Promise.all(Array.from({ length: FILES_AT_ONCE }, recordOneByOne))
     return code
   })
@@ -255,7 +261,7 @@ async function prepareDatabases(serverUrl: string): Promise<void> {
 }
 
 /** Redis servers of a run. A file that finds none of them free starts a Redis of its own. */
-const REDIS_COUNT = FILES_AT_ONCE + 2
+const REDIS_COUNT = FILES_AT_ONCE + SPARE_PROCESSES + 2
 
 /**
  * How much Postgres and Redis go before the processes of tests: the gateway gives them a second or
@@ -296,16 +302,17 @@ async function makeRunFolder(): Promise<string> {
 
 /**
  * Runs tests with a Postgres and a few Redis servers for all of them, which they find by their
- * environment.
+ * environment, and with a browser if they need it.
  *
  * @param runAll gets a folder that is removed afterwards
  */
-async function withServices(runAll: (folder: string) => Promise<number>): Promise<number> {
+async function withServices(tests: string[], runAll: (folder: string) => Promise<number>): Promise<number> {
   const folder = await makeRunFolder()
   print('Starting Postgres and Redis for the tests …')
   const priority = getPriority()
   setPriorityIfAllowed(priority - PRIORITY_GAIN)
-  const [postgres] = await Promise.all([startPostgres({ dataDir: folder, print }), bundlePackages()])
+  const installing = tests.some(needsBrowser) ? installBrowser(print) : undefined
+  const [postgres] = await Promise.all([startPostgres({ dataDir: folder, print }), bundlePackages(), installing])
   const redis: EmbeddedServer[] = []
   try {
     await prepareDatabases(postgres.superuserUrl)

@@ -1,7 +1,9 @@
 import { type AsyncHook, createHook } from 'node:async_hooks'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
 import { relative } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { hasSharingEnded } from '../tools/shared-processes.ts'
 import { FILE_MS_MAX, onFileStart, onFilesEnd } from './file-deadline.ts'
@@ -14,12 +16,15 @@ const PROJECT = fileURLToPath(new URL('../../', import.meta.url))
  *
  * @param list path of the list: URLs of test files, the slowest first. A file beside it, the mark,
  *   says that a process has taken a test file
+ * @param isSpare whether this process waits before each file until a processor is idle
  */
-export async function takeFiles(list: string): Promise<void> {
+export async function takeFiles(list: string, { isSpare }: { isSpare: boolean }): Promise<void> {
   const following = hookOfRunner()
   const files: string[] = JSON.parse(readFileSync(list, 'utf8'))
   for (const [index, file] of files.entries()) {
-    if (hasSharingEnded(list) || !take(`${list}.${index}`)) continue
+    const mark = `${list}.${index}`
+    if (isSpare) await untilIdle(mark)
+    if (hasSharingEnded(list) || !take(mark)) continue
     onFileStart()
     following.enable()
     await test(relative(PROJECT, fileURLToPath(file)), { timeout: FILE_MS_MAX }, () => {
@@ -32,6 +37,22 @@ export async function takeFiles(list: string): Promise<void> {
     })
   }
   onFilesEnd()
+}
+
+/** A spare process begins a file after this time, milliseconds, in which a processor was idle. */
+const IDLE_MS = 2_000
+
+/** How much of a processor must have been idle in this time. */
+const IDLE_SHARE_MIN = 0.4
+
+/** Waits until a processor is idle, or until another process takes the test file of this mark. */
+async function untilIdle(mark: string): Promise<void> {
+  const idleMs = (): number => cpus().reduce((sum, { times }) => sum + times.idle, 0)
+  for (let idle = 0; idle < IDLE_SHARE_MIN * IDLE_MS && !existsSync(mark); ) {
+    const before = idleMs()
+    await delay(IDLE_MS)
+    idle = idleMs() - before
+  }
 }
 
 /** Takes the test file of a mark. False if another process has taken it already. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { launchBrowser } from '../support/browser.ts'
 import { startGateway } from '../support/gateway.ts'
+import { installBrowser } from '../support/install-browser.ts'
 import { signUpIn } from '../support/portal.ts'
 import { animate, type Frame } from './animated-png.ts'
 import { ROOT } from './sources.ts'
@@ -51,6 +52,7 @@ async function record(page: Page): Promise<void> {
 }
 
 const gateway = await startGateway({})
+await installBrowser(console.log)
 const browser = await launchBrowser()
 try {
   if (!browser) throw new Error('there is no Chromium, and it may not be installed here')

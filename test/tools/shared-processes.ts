@@ -40,29 +40,36 @@ export const hasSharingEnded = (list: string): boolean => existsSync(join(dirnam
 /**
  * Spreads test files over processes. To import and compile the gateway costs a process more than
  * most files do. So a few processes share the files, and each process takes the next file of the
- * list when its file has ended. A file that needs a process of its own gets it.
+ * list when its file has ended. A file that needs a process of its own gets it. Spare processes
+ * take a file only while a processor is idle, because files wait for windows and leases now and
+ * then, and some files do little else.
  *
  * @param files the slowest first
  * @param folder where the lists are written, and for each process a file that takes test files of a
  *   list
- * @param count how many processes run at the same time
+ * @param count how many processes run at the same time, and how many spare processes beside them
  * @returns the files of the processes, to run in this order
  */
-export function shareProcesses(files: string[], folder: string, count: number): string[] {
+export function shareProcesses(files: string[], folder: string, count: { usual: number; spare: number }): string[] {
   const { shared = [], alone = [] } = Object.groupBy(files, (file) => (canShareProcess(file) ? 'shared' : 'alone'))
   const takeFiles = new URL('../support/take-files.ts', import.meta.url).href
-  const processesOf = (name: string, files: string[], count: number): string[] => {
+  const listOf = (name: string, files: string[]): string => {
     const list = join(folder, `${name}.json`)
     writeFileSync(list, JSON.stringify(files.map((file) => pathToFileURL(resolve(file)).href)))
-    return Array.from({ length: count }, (_, index) => {
-      const process = join(folder, `${name}-${index + 1}.test.mjs`)
-      writeFileSync(process, `import { takeFiles } from '${takeFiles}'\nawait takeFiles(${JSON.stringify(list)})\n`)
+    return list
+  }
+  const processesOf = (list: string, count: number, isSpare = false): string[] =>
+    Array.from({ length: count }, (_, index) => {
+      const process = list.replace(/\.json$/, `-${isSpare ? 'spare-' : ''}${index + 1}.test.mjs`)
+      const taking = `await takeFiles(${JSON.stringify(list)}, { isSpare: ${isSpare} })`
+      writeFileSync(process, `import { takeFiles } from '${takeFiles}'\n${taking}\n`)
       return process
     })
-  }
-  const sharing = processesOf('shared', shared, count)
+  const list = listOf('shared', shared)
+  const usual = processesOf(list, count.usual)
+  const spare = processesOf(list, count.spare, true)
   // The files with a process of their own run beside the first shared process. The other shared
   // processes begin when no such file is left.
-  const own = alone.flatMap((file, index) => processesOf(`alone-${index + 1}`, [file], 1))
-  return [...sharing.slice(0, 1), ...own, ...sharing.slice(1)]
+  const own = alone.flatMap((file, index) => processesOf(listOf(`alone-${index + 1}`, [file]), 1))
+  return [...spare, ...usual.slice(0, 1), ...own, ...usual.slice(1)]
 }
