@@ -38,7 +38,7 @@ export const DEADLINE_GRACE_MS = 250
  */
 export class CallerLeftError extends GatewayError {
   constructor() {
-    super('CALL_CANCELLED', { message: 'The caller left.' })
+    super('CALL_CANCELLED', { message: 'The caller left, or cancelled the request.' })
   }
 
   override get status(): number {
