@@ -25,6 +25,12 @@ it('the tests of an upstream include the tests that read all upstreams, and are 
   )
 })
 
+it('the tests of a file that reads settings include the test of the list of settings', () => {
+  for (const file of ['src/config.ts', 'src/config/accounts.ts'])
+    for (const test of ['test/config/config.test.ts', 'test/documents.test.ts'])
+      assert.ok(namesOf(file).includes(test), `${file}: ${test}`)
+})
+
 it('for a file that hundreds of tests import, only its own test is listed', () => {
   assert.deepEqual(namesOf('src/errors.ts'), ['test/errors.test.ts'])
 })

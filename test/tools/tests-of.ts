@@ -35,7 +35,9 @@ const READ_BY: [kind: RegExp, tests: string[]][] = [
     /^src\/upstreams\/(?:recordings\/)?[^/]+\.(?:ts|json)$/,
     ['test/catalog/upstream-files.test.ts', 'test/catalog/upstreams.test.ts', 'test/catalog/readme.test.ts'],
   ],
-  [/\.md$|^src\/config\/settings\.ts$/, ['test/documents.test.ts', 'test/catalog/readme.test.ts']],
+  [/\.md$/, ['test/documents.test.ts', 'test/catalog/readme.test.ts']],
+  [/^src\/config(?:\.ts$|\/)/, ['test/config/config.test.ts', 'test/documents.test.ts']],
+  [/^src\/(?:docs\/error-causes|openapi\/error-responses)\.ts$/, ['test/errors.test.ts']],
 ]
 
 /** Most tests that coverage may choose, and the share of the best score that each of them needs. */
