@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type AccountLink, hasAccountLink, insertAccountLink, useAccountLink } from '../db/account-links.ts'
+import { type AccountLink, findAccountOfLink, insertAccountLink, useAccountLink } from '../db/account-links.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
 import { revokeSessions } from '../db/sessions.ts'
-import { replacePassword } from '../db/users.ts'
+import { lockUser, replacePassword } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { hashPassword } from './password.ts'
 
@@ -27,7 +27,7 @@ const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
 const notGood = (): GatewayError =>
   new GatewayError('INVALID_TOKEN', {
-    message: `The link is not valid, because it was used already, is more than ${RESET_LINK_MINUTES} minutes old, or is not complete.`,
+    message: `The link is not valid, because it was used already, is more than ${RESET_LINK_MINUTES} minutes old, is not complete, or the password has changed since.`,
     hint: 'Ask for another link and open the newest one',
   })
 
@@ -45,9 +45,11 @@ export async function resetByLink(
 ): Promise<User> {
   const tokenHash = hashOf(token)
   // A hash costs 50 ms of a core, so made-up tokens are refused before the password is hashed.
-  if (!(await hasAccountLink(db, tokenHash))) throw notGood()
+  const userId = await findAccountOfLink(db, tokenHash)
+  if (userId === undefined) throw notGood()
   const passwordHash = await hashPassword(password, client)
   return await db.transaction().execute(async (transaction) => {
+    await lockUser(transaction, userId)
     const link = await useAccountLink(transaction, tokenHash)
     if (!link) throw notGood()
     accounts.add(link.userId)

@@ -22,15 +22,15 @@ export async function insertAccountLink(
     .execute()
 }
 
-/** Whether a link is valid. Does not use it. */
-export async function hasAccountLink(db: Db, tokenHash: Buffer): Promise<boolean> {
+/** The account of a link; undefined if the link is not valid. Does not use the link. */
+export async function findAccountOfLink(db: Db, tokenHash: Buffer): Promise<string | undefined> {
   const link = await db
     .selectFrom('account_links')
     .select('user_id')
     .where('token_hash', '=', tokenHash)
     .where('expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst()
-  return link !== undefined
+  return link?.user_id
 }
 
 /**
@@ -44,6 +44,14 @@ export async function useAccountLink(transaction: Db, tokenHash: Buffer): Promis
     .where('expires_at', '>', sql<Date>`now()`)
     .returning(['user_id as userId', 'proves_address as provesAddress'])
     .executeTakeFirst()
-  if (link) await transaction.deleteFrom('account_links').where('user_id', '=', link.userId).execute()
+  if (link) await deleteAccountLinks(transaction, link.userId)
   return link
+}
+
+/**
+ * Deletes the links of an account. If the account's row is locked too, lock it first, as all
+ * transactions do.
+ */
+export async function deleteAccountLinks(db: Db, userId: string): Promise<void> {
+  await db.deleteFrom('account_links').where('user_id', '=', userId).execute()
 }

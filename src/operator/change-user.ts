@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { missingForLiveCalls } from '../accounts/trust.ts'
 import { nullable } from '../catalog/json.ts'
 import type { SignupPolicy } from '../config.ts'
+import { deleteAccountLinks } from '../db/account-links.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
@@ -64,7 +65,10 @@ export function changeUser(
       ...(disabled === undefined ? {} : { disabled_at: disabledAt }),
       ...(approved === undefined ? {} : { approved_at: approvedAt }),
     })
-    if (disabled) await revokeSessions(transaction, id)
+    if (disabled) {
+      await revokeSessions(transaction, id)
+      await deleteAccountLinks(transaction, id)
+    }
     await insertAuditRecord(transaction, {
       actor,
       action: 'user.update',

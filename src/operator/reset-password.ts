@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import Type from 'typebox'
 import { hashPassword } from '../accounts/password.ts'
+import { deleteAccountLinks } from '../db/account-links.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
@@ -17,8 +18,8 @@ export const ResetPassword = Type.Object({
 const PASSWORD_BYTES = 18
 
 /**
- * Gives an account a new random password and ends its sessions, because a stolen session may be the
- * reason. Its keys and applications stay valid.
+ * Gives an account a new random password and ends its sessions and links, because a stolen session
+ * or link may be the reason. Its keys and applications stay valid.
  *
  * @throws GatewayError USER_NOT_FOUND
  */
@@ -34,6 +35,7 @@ export async function resetPassword(
     if (!locked) throw noSuchUser()
     await updatePasswordHash(transaction, locked, passwordHash)
     await revokeSessions(transaction, id)
+    await deleteAccountLinks(transaction, id)
     const change = { before: { password: 'their own' }, after: { password: 'a new one' } }
     await insertAuditRecord(transaction, { actor, action: 'user.password', subject: id, ...change })
     return locked

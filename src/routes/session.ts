@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { hashPassword, isAcceptablePassword, isPasswordOf, noPassword } from '../accounts/password.ts'
 import type { Context } from '../context.ts'
+import { deleteAccountLinks } from '../db/account-links.ts'
 import type { User } from '../db/schema.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
@@ -96,6 +97,7 @@ async function changePassword(
   const isChanged = await db.transaction().execute(async (transaction) => {
     if (!(await updatePasswordHash(transaction, user, passwordHash))) return false
     await revokeSessions(transaction, user.id, session.id)
+    await deleteAccountLinks(transaction, user.id)
     return true
   })
   if (!isChanged) throw wrongPassword(user)

@@ -79,6 +79,16 @@ describe('a lost password', () => {
     assert.equal((await setPassword(first, 'an older link')).status, 401)
   })
 
+  it('a link that was mailed before its account changed the password sets nothing', async () => {
+    const account = await signUpThroughApi(gateway)
+    const link = await linkFor(account)
+    const change = { currentPassword: account.password, newPassword: 'changed by its owner' }
+    const changed = await send(gateway, '/v1/auth/password', { token: account.token, body: change })
+    assert.equal(changed.status, 204)
+    assert.equal((await setPassword(link, 'an older link')).status, 401)
+    assert.equal(await logIn(account.email, 'changed by its owner'), 200)
+  })
+
   it('a link that has expired or was invented sets nothing, and a password that is too short does not use the link up', async () => {
     const account = await signUpThroughApi(gateway)
     const link = await linkFor(account)
@@ -157,7 +167,7 @@ describe('a lost password', () => {
     assert.match(await page.text(), /Too many requests.*Try again in \d+ (h|min)/s)
   })
 
-  it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address', async () => {
+  it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address; a new password or a disabled account ends links', async () => {
     const silent = await gateway.startWeb({ SMTP_URL: '' })
     const account = await signUpThroughApi(gateway)
     const refused = await askFor(account.email, silent)
@@ -188,5 +198,20 @@ describe('a lost password', () => {
       records.map(({ action }) => action),
       ['user.reset-link', 'user.password'],
     )
+    const operator = { token: gateway.environment.OPERATOR_TOKEN ?? '', url: console }
+    const other = await signUpThroughApi(gateway)
+    for (const [method, path, change] of [
+      ['POST', '/password', undefined],
+      ['PATCH', '', { disabled: true }],
+    ] as const) {
+      const link = await linkFor(other)
+      const ended = await send(gateway, `/v1/operator/users/${other.id}${path}`, {
+        ...operator,
+        method,
+        ...(change && { body: change }),
+      })
+      assert.equal(ended.status, 200)
+      assert.equal((await setPassword(link, 'an older link')).status, 401, method)
+    }
   })
 })
