@@ -4,7 +4,7 @@ import { nearestName } from '../catalog/nearest-name.ts'
 export const HELP = `The operator's command line: a client of the operator API.
 
   npm run operator -- <command> [arguments]
-                                          npm prints two lines of its own first; for a file or a program without them:
+                                          npm first prints two lines of its own; --silent leaves them out, for a file:
                                           npm run --silent operator -- export > gateway.yaml
                                           in a container: node src/operator-cli.ts <command> [arguments]
 

@@ -47,7 +47,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     'VALIDATION_ERROR',
   ),
   {
-    says: 'a password of 8 code points is taken, whatever their length in bytes',
+    says: 'a password of 8 code points is accepted, whatever their length in bytes',
     holds: async ({ send }) =>
       assert.equal((await send('/v1/auth/signup', { body: credentials('ключ🔑🔑🔑🔑') })).status, 201),
   },
@@ -66,7 +66,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a wrong password and an unknown address are answered alike, with 401',
+    says: 'a wrong password and an unknown address get the same answer, 401',
     holds: async ({ send, free }) => {
       const wrong = await send('/v1/auth/login', { body: { email: free.email, password: 'another password' } })
       const unknown = await send('/v1/auth/login', { body: credentials() })
@@ -75,7 +75,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a session is a JWT HS256 with kid, iss, aud, sub, sid and typ, for 24 hours; role and tier are no claims',
+    says: 'a session is a JWT with HS256, kid, iss, aud, sub, sid and typ, for 24 hours, without claims for role and tier',
     holds: async ({ free }) => {
       const [header, claims] = partsOf(free.token)
       assert.deepEqual([header.alg, typeof header.kid], ['HS256', 'string'])
@@ -96,11 +96,11 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
   refuses('GET /v1/me without a credential is 401', () => ['/v1/me'], 401, 'AUTH_REQUIRED'),
   refuses('GET /v1/me with a made-up token is 401', () => ['/v1/me', { token: 'a.b.c' }], 401, 'INVALID_TOKEN'),
   {
-    says: 'a 401 names the scheme that is asked for',
+    says: 'a 401 names the scheme of the credential that the route needs',
     holds: async ({ send }) => assert.match((await send('/v1/me')).headers.get('www-authenticate') ?? '', /^Bearer /),
   },
   {
-    says: 'POST /v1/auth/logout is 204 and the session is refused at once',
+    says: 'POST /v1/auth/logout is answered 204, and the session is refused at once',
     holds: async ({ send, free }) => {
       const { body } = await send('/v1/auth/login', { body: { email: free.email, password: free.password } })
       assert.equal((await send('/v1/auth/logout', { method: 'POST', token: body.token })).status, 204)
@@ -130,7 +130,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a test key carries the test prefix',
+    says: 'a test key has the prefix of test keys',
     holds: async ({ gateway, free }) => {
       const { key, keyPrefix } = await createKey(gateway, free.token, 'test')
       assert.equal(keyPrefix, 'agw_test_')
@@ -138,7 +138,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a key label of 255 characters is accepted, and a label of 256 is 400',
+    says: 'a label of a key may have 255 characters, and a label of 256 is answered 400',
     holds: async ({ send, free }) => {
       const make = (length: number) => send('/v1/keys', { token: free.token, body: { label: 'x'.repeat(length) } })
       assert.equal((await make(255)).status, 201)
@@ -165,7 +165,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'DELETE /v1/keys/{id} is 204 without a body, and 404 the second time',
+    says: 'DELETE /v1/keys/{id} is answered 204 without a body, and 404 the second time',
     holds: async ({ send, gateway, free }) => {
       const { id } = await createKey(gateway, free.token)
       const remove = () => send(`/v1/keys/${id}`, { method: 'DELETE', token: free.token })
@@ -184,7 +184,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: "DELETE /v1/keys/{id} of an unknown id, a malformed one, and another account's key is 404",
+    says: 'DELETE /v1/keys/{id} is answered 404 for an unknown id, a malformed id, and a key of another account',
     holds: async ({ send, gateway, free, elite }) => {
       const { id } = await createKey(gateway, elite.token)
       for (const name of [NOBODY, 'no-uuid', id]) {
@@ -194,7 +194,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
   },
   refuses('an API key opens no account route', ({ free }) => ['/v1/keys', { token: free.live }], 401, 'INVALID_TOKEN'),
   {
-    says: 'GET /v1/billing/status of a new account: developer, Free, 10 a minute, 1 000 a month, 5 in flight',
+    says: 'GET /v1/billing/status shows a new account developer, Free, 10 a minute, 1 000 a month and 5 in flight',
     holds: async ({ send, gateway }) => {
       const { token } = await signUp(gateway)
       const { tier, plan, limits, usage } = (await send('/v1/billing/status', { token })).body
@@ -205,7 +205,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'GET /v1/billing/status of a business account: Elite, 500 a minute, 1 000 000 a month, 100 in flight',
+    says: 'GET /v1/billing/status shows a business account Elite, 500 a minute, 1 000 000 a month and 100 in flight',
     holds: async ({ send, elite }) => {
       const { tier, plan, limits } = (await send('/v1/billing/status', { token: elite.token })).body
       assert.deepEqual([tier, plan], ['business', 'Elite'])
@@ -213,7 +213,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'every account route asks for a session',
+    says: 'every account route needs a session',
     holds: async ({ send }) => {
       const routes = ['GET /v1/me', 'GET /v1/keys', 'POST /v1/keys', `DELETE /v1/keys/${NOBODY}`, 'GET /v1/teams',
         'POST /v1/teams', `GET /v1/teams/${NOBODY}`, `PUT /v1/teams/${NOBODY}`, `POST /v1/teams/${NOBODY}/members`,

@@ -22,7 +22,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'undeclared query parameters reach the upstream as they were given',
+    says: 'undeclared query parameters reach the upstream unchanged',
     holds: async ({ send, upstream, elite }) => {
       upstream.play('mock-data', () => POST)
       const { status } = await send('/v1/call/mock-data/posts?id=1&colour=r%C3%A9d&colour=blue', { key: elite.live })
@@ -32,7 +32,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'POST takes the parameters from the members of a JSON body; null is not given',
+    says: 'POST takes the parameters from the members of a JSON body, and a member that is null does not count',
     holds: async ({ send, upstream, elite }) => {
       upstream.play('mock-data', () => ({ ...POST, id: 2 }))
       const body = { id: 2, colour: null }
@@ -42,7 +42,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a POST without a body and one with an empty body are the same, whatever the content type',
+    says: 'a POST without a body and a POST with an empty body are the same, whatever the content type',
     holds: async ({ send, elite }) => {
       for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }] as const) {
         const { status } = await send('/v1/call/currency/latest', { method: 'POST', key: elite.test, headers })
@@ -78,7 +78,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'every authenticated answer tells what the account has left: account routes, batches, MCP, and refusals of each',
+    says: 'every authenticated answer says what the account has left: answers of account routes, batches and MCP, and their refusals',
     holds: async ({ send, gateway }) => {
       const { live, token } = await signUp(gateway)
       const requests: [status: number, path: string, options: object][] = [
@@ -140,7 +140,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a test key is answered from the recording, with X-Gateway-Mode: test, no monthly quota and no upstream',
+    says: 'a test key gets the recording with X-Gateway-Mode: test, without a monthly quota and without a request to the upstream',
     holds: async ({ send, upstream, elite }) => {
       const before = upstream.arrivals.length
       const { status, headers } = await send(WEATHER, { key: elite.test })
@@ -184,7 +184,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'Prefer: respond-async answers 202 with Location at once; the result is there as the call would have answered',
+    says: 'a call with Prefer: respond-async is answered 202 with Location at once, and the result at Location is the answer of the call',
     holds: async ({ send, elite }) => {
       const accepted = await send(WEATHER, { key: elite.test, headers: { prefer: 'respond-async' } })
       const location = accepted.headers.get('location') ?? ''
@@ -200,7 +200,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'Prefer: wait=1 answers 200 if the answer comes in time, and 202 for the same call if it does not',
+    says: 'a call with Prefer: wait=1 is answered 200 if the answer comes in time, and otherwise 202',
     holds: async ({ send, elite }) => {
       const headers = { prefer: 'wait=1' }
       assert.equal((await send(WEATHER, { key: elite.test, headers })).status, 200)
@@ -211,7 +211,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'DELETE /v1/calls/{id} is 204, and the call is 409 CALL_CANCELLED afterwards',
+    says: 'DELETE /v1/calls/{id} is answered 204, and GET /v1/calls/{id} then 409 CALL_CANCELLED',
     holds: async ({ send, elite }) => {
       const headers = { prefer: 'respond-async', 'x-gateway-scenario': 'slow-5000' }
       const location = (await send(WEATHER, { key: elite.test, headers })).headers.get('location') ?? ''
@@ -220,7 +220,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a result is 404 to another account, and so is an id that names no call',
+    says: 'the result of another account is answered 404, and so is an id that names no call',
     holds: async ({ send, elite, free }) => {
       const headers = { prefer: 'respond-async' }
       const location = (await send(WEATHER, { key: elite.test, headers })).headers.get('location') ?? ''
@@ -229,7 +229,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'on the Free plan ten calls in a minute are admitted and the eleventh is 429, with the time in header and hint',
+    says: 'on the Free plan ten calls in a minute are admitted, and the eleventh is answered 429 with the time in header and hint',
     holds: async ({ send, gateway }) => {
       const { test } = await signUp(gateway)
       for (let call = 1; call <= 10; call += 1) assert.equal((await send(WEATHER, { key: test })).status, 200)
@@ -242,7 +242,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'more than five calls in flight on the Free plan are 429 CONCURRENCY_LIMIT_EXCEEDED',
+    says: 'on the Free plan a sixth call in flight is answered 429 CONCURRENCY_LIMIT_EXCEEDED',
     holds: async ({ send, gateway }) => {
       const { test } = await signUp(gateway)
       const headers = { 'x-gateway-scenario': 'slow-700' }
@@ -253,7 +253,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'live and test calls have rate buckets of their own',
+    says: 'the limits a minute of live calls and of test calls are separate',
     holds: async ({ send, gateway, upstream }) => {
       upstream.play('weather', () => FORECAST)
       const { test, live } = await signUp(gateway)
@@ -262,7 +262,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'POST /v1/batch answers each call on a line of its own, and what the batch cost on the last; equal calls cost once',
+    says: 'POST /v1/batch answers each call on a line of its own and the cost of the batch on the last line, and equal calls cost once',
     holds: async ({ gateway, elite }) => {
       const weather = { api: 'weather', endpoint: '/current', parameters: { latitude: 1, longitude: 2 } }
       const calls = [weather, weather, { api: 'nothing', endpoint: '/x' }]
@@ -291,7 +291,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'usage counts calls by day, API, key and status, refused ones too, which are not charged',
+    says: 'usage counts calls by day, API, key and status, also refused calls, which are not charged',
     holds: async ({ send, gateway, upstream }) => {
       upstream.play('weather', () => FORECAST)
       const { token, live } = await signUp(gateway)

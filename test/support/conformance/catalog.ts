@@ -58,7 +58,7 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'each entry has the members of ApiEntry, a tier of the four and a health score from 0 to 100',
+    says: 'each entry of the catalog has the members of ApiEntry, a known tier and a health score from 0 to 100',
     holds: async ({ send }) => {
       for (const entry of (await send('/v1/catalog')).body.data) {
         assert.ok(['developer', 'pro', 'business', 'enterprise'].includes(entry.tier_required))
@@ -70,7 +70,7 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'each entry lists the endpoints of the specification, all GET, with their parameters',
+    says: 'each entry of the catalog lists the endpoints of the specification, all GET, with their parameters',
     holds: async ({ send }) => {
       for (const { api_name, endpoints } of (await send('/v1/catalog')).body.data) {
         const spec = specTable[api_name] ?? assert.fail(api_name)
@@ -83,7 +83,7 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'an API that waits for the operator is listed with enabled: false and what it waits for, and is never shown as healthy',
+    says: 'an API that needs a step of the operator is listed with enabled: false and this step, and is never shown as healthy',
     holds: async ({ send }) => {
       for (const { api_name, enabled, waiting_for } of (await send('/v1/catalog')).body.data) {
         assert.deepEqual([enabled, waiting_for === null], api_name === 'news' ? [false, false] : [true, true])
@@ -93,13 +93,13 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'health of an API that was never called or probed says so: checkedAt is null',
+    says: 'checkedAt is null for an API that was never called or probed',
     holds: async ({ send }) => {
       assert.equal((await send('/v1/catalog/sunrise-sunset')).body.health.checkedAt, null)
     },
   },
   {
-    says: 'news requires pro, every other API developer',
+    says: 'news requires the tier pro, and every other API the tier developer',
     holds: async ({ send }) => {
       for (const { api_name, tier_required } of (await send('/v1/catalog')).body.data) {
         assert.equal(tier_required, api_name === 'news' ? 'pro' : 'developer')
@@ -118,18 +118,18 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a slug that is not in the catalog is 404',
+    says: 'a slug that is not in the catalog is answered 404',
     holds: async ({ send }) => assertFailure(await send('/v1/catalog/nothing'), 404, 'API_NOT_FOUND'),
   },
   {
-    says: 'a live call to news is 503 API_NOT_ENABLED while the operator has given no key; a test key is answered',
+    says: 'while the operator has given no key, a live call to news is answered 503 API_NOT_ENABLED and a test key gets an answer',
     holds: async ({ send, elite }) => {
       assertFailure(await send('/v1/call/news/top', { key: elite.live }), 503, 'API_NOT_ENABLED')
       assert.equal((await send('/v1/call/news/top', { key: elite.test })).status, 200)
     },
   },
   {
-    says: 'code-host user look-ups are capped at 60 an hour and search at 10 a minute',
+    says: 'the caps are 60 requests an hour for look-ups of users of a code host and 10 a minute for its search',
     holds: async ({ send }) => {
       const capsOf = async (slug: string) =>
         (await send(`/v1/catalog/${slug}`)).body.limits.rates.map(({ max, seconds }: Record<string, number>) => [

@@ -50,11 +50,11 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'there is no security.txt if the operator named no contact',
+    says: 'without a contact of the operator there is no security.txt',
     holds: async ({ send }) => assertFailure(await send('/.well-known/security.txt'), 404, 'NOT_FOUND'),
   },
   {
-    says: 'pages of any origin may read what is public',
+    says: 'pages of any origin may read public routes',
     holds: async (world) => {
       for (const path of ['/v1/catalog', '/v1/catalog/weather', '/llms.txt', '/docs/errors.md', '/docs/apis/weather.md',
         '/openapi.json', '/postman.json', '/.well-known/api-catalog']) {
@@ -83,7 +83,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'every code of the contract, and no idempotency code, has its place on /docs/errors',
+    says: 'every code of the contract, and no code about idempotency, has a section on /docs/errors',
     holds: async (world) => {
       const { text } = await read(world, '/docs/errors')
       const codes = `VALIDATION_ERROR INVALID_JSON INVALID_ENCODING INVALID_PARAMETER EMAIL_IN_USE PROVIDER_KEY_REQUIRED
@@ -103,7 +103,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'POST /mcp lists search_apis, describe_api, call_api and call_apis to a service API key, and is 401 without one',
+    says: 'POST /mcp lists search_apis, describe_api, call_api and call_apis for an API key, and is answered 401 without a key',
     holds: async ({ send, elite }) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
       const headers = { accept: 'application/json, text/event-stream' }
@@ -115,7 +115,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'POST /mcp/{slug} has one typed tool per endpoint',
+    says: 'POST /mcp/{slug} has a typed tool for each endpoint',
     holds: async ({ send, elite }) => {
       const headers = { accept: 'application/json, text/event-stream' }
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
@@ -141,14 +141,14 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'GET /v1/connections lists the applications that signed in: none at first',
+    says: 'GET /v1/connections lists the applications that have signed in, at first none',
     holds: async ({ send, free }) => {
       assert.deepEqual((await send('/v1/connections', { token: free.token })).body, { connections: [] })
       assertFailure(await send('/v1/connections', { token: free.live }), 401, 'INVALID_TOKEN')
     },
   },
   {
-    says: 'nothing of the operator is on the public port',
+    says: 'the public port serves nothing of the operator API and the console',
     holds: async ({ send, gateway }) => {
       const token = gateway.environment.OPERATOR_TOKEN
       for (const path of ['/v1/operator/overview', '/queues', '/metrics']) {

@@ -26,7 +26,7 @@ const WEATHER = '/v1/call/weather/current?latitude=3&longitude=4'
  */
 export const OPERATOR_STATEMENTS: Statement[] = [
   {
-    says: 'everything of the operator API needs OPERATOR_TOKEN',
+    says: 'every route of the operator API needs OPERATOR_TOKEN',
     holds: async (world) => {
       for (const path of ['/users?email=a', '/upstreams', '/overview']) {
         for (const token of [undefined, world.free.token, world.free.live]) {
@@ -36,7 +36,7 @@ export const OPERATOR_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'an operator finds a user by email and changes the tier; calls go by it',
+    says: 'an operator finds a user by email and changes the tier, which the next calls follow',
     holds: async (world) => {
       const { gateway, send } = world
       const account = await signUp(gateway)
@@ -74,7 +74,7 @@ export const OPERATOR_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'an API that is switched off leaves catalog, /llms.txt and MCP, and comes back',
+    says: 'an API that is switched off leaves catalog, /llms.txt and MCP, and comes back when it is switched on',
     holds: async (world) => {
       const { send, gateway, elite } = world
       const isListed = async () => {
@@ -93,7 +93,7 @@ export const OPERATOR_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'caps change as a whole or not at all',
+    says: 'the caps of an API change as a whole or not at all',
     holds: async (world) => {
       const capsOf = async () => (await world.send('/v1/catalog/trivia')).body.limits.concurrency
       const before = await capsOf()
@@ -106,7 +106,7 @@ export const OPERATOR_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: "news is enabled by the operator's key, which is never shown again",
+    says: 'the operator’s key enables news, and is never shown again',
     holds: async (world) => {
       const changed = await patch(world, '/upstreams/news', { key: 'gnews-0123456789' })
       assert.equal(changed.status, 200)

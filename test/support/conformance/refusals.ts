@@ -18,14 +18,14 @@ export const REFUSAL_STATEMENTS: Statement[] = [
   refuses('a call without a credential is 401', () => [WEATHER], 401, 'AUTH_REQUIRED'),
   refuses('a call with a made-up key is 401', () => [WEATHER, { key: 'agw_live_none' }], 401, 'INVALID_API_KEY'),
   {
-    says: 'a key whose checksum does not fit is 401',
+    says: 'a key with a wrong checksum is answered 401',
     holds: async ({ send, elite }) => {
       const last = elite.live.at(-1) === 'a' ? 'b' : 'a'
       assertFailure(await send(WEATHER, { key: elite.live.slice(0, -1) + last }), 401, 'INVALID_API_KEY')
     },
   },
   {
-    says: 'X-Api-Key that is wrong is not made good by a bearer that is right',
+    says: 'a wrong X-Api-Key is refused even beside a valid bearer token',
     holds: async ({ send, elite }) =>
       assertFailure(await send(WEATHER, { key: 'agw_live_none', token: elite.live }), 401, 'INVALID_API_KEY'),
   },
@@ -49,7 +49,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     'ENDPOINT_NOT_FOUND',
   ),
   {
-    says: 'another method than GET, HEAD and POST is 405 with Allow, before the plan is looked at',
+    says: 'a method other than GET, HEAD and POST is answered 405 with Allow, before the plan is checked',
     holds: async ({ send, free }) => {
       const answer = await send('/v1/call/news/top', { method: 'DELETE', key: free.live })
       assertFailure(answer, 405, 'METHOD_NOT_ALLOWED')
@@ -57,7 +57,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'an API above the plan is 402 before its parameters are looked at, with upgrade_to',
+    says: 'a call of an API above the plan is answered 402 with upgrade_to, before its parameters are checked',
     holds: async ({ send, free }) => {
       const answer = await send('/v1/call/news/top?max=99', { key: free.test })
       assertFailure(answer, 402, 'PLAN_UPGRADE_REQUIRED')
@@ -71,7 +71,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     'INVALID_PARAMETER',
   ),
   {
-    says: 'a refusal before the queue costs nothing of the minute',
+    says: 'a call that is refused before the queue does not count for the minute',
     holds: async ({ send, elite }) => {
       const left = async (path: string) =>
         Number((await send(path, { key: elite.test })).headers.get('x-ratelimit-remaining'))
@@ -87,7 +87,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     'INVALID_PARAMETER',
   ),
   {
-    says: 'the hint of a bad parameter names it as a token',
+    says: 'the hint about a bad parameter names the parameter as a token',
     holds: async ({ send, elite }) => {
       const { body } = await send('/v1/call/weather/current?latitude=91&longitude=2', { key: elite.test })
       assert.match(body.error.hint, /\bparam=latitude\b/)
@@ -149,7 +149,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
   ),
   refuses('an address that names no route is 404', () => ['/v1/nothing'], 404, 'NOT_FOUND'),
   {
-    says: 'a method that a route does not take is 405 with Allow',
+    says: 'a method that a route does not have is answered 405 with Allow',
     holds: async ({ send }) => {
       const answer = await send('/v1/catalog', { method: 'DELETE' })
       assertFailure(answer, 405, 'METHOD_NOT_ALLOWED')
@@ -157,14 +157,14 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a body that is too large is 413',
+    says: 'a body that is too large is answered 413',
     holds: async (world) => {
       const answer = await raw(world, 'POST /v1/call/weather/current HTTP/1.1', 'x'.repeat(1_100_000))
       assert.deepEqual(answer, { status: 413, code: 'PAYLOAD_TOO_LARGE' })
     },
   },
   {
-    says: 'an address that is too long is 414, whatever its length',
+    says: 'an address that is too long is answered 414, whatever its length',
     holds: async (world) => {
       for (const length of [9_000, 20_000, 200_000]) {
         const answer = await raw(world, `GET ${WEATHER}&x=${'x'.repeat(length)} HTTP/1.1`)
@@ -173,19 +173,19 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'header fields that are too large are 431',
+    says: 'header fields that are too large are answered 431',
     holds: async (world) => {
       const answer = await raw(world, `GET ${WEATHER} HTTP/1.1\r\nX-Large: ${'x'.repeat(20_000)}`)
       assert.deepEqual(answer, { status: 431, code: 'HEADERS_TOO_LARGE' })
     },
   },
   {
-    says: 'text that is not Unicode is 400 INVALID_ENCODING',
+    says: 'text that is not Unicode is answered 400 INVALID_ENCODING',
     holds: async (world) =>
       assert.deepEqual(await raw(world, `GET ${WEATHER}&x=%FF HTTP/1.1`), { status: 400, code: 'INVALID_ENCODING' }),
   },
   {
-    says: 'errors are shape A outside /v1/call and shape B under it',
+    says: 'errors have shape A outside /v1/call and shape B below it',
     holds: async ({ send, elite }) => {
       const outside = (await send('/v1/me')).body
       assert.deepEqual(Object.keys(outside).sort(), ['code', 'docs', 'error', 'hint', 'message'])
@@ -194,11 +194,11 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a hint is one sentence, with its tokens after it',
+    says: 'a hint is a single sentence, with its tokens after it',
     holds: async ({ send }) => assert.match((await send('/v1/me')).body.hint, /^[A-Z][^.]*\.( \w+=\S+)*$/),
   },
   {
-    says: 'a failure is problem details if Accept prefers them (RFC 9457)',
+    says: 'a failure has the form of problem details if Accept prefers this form (RFC 9457)',
     holds: async ({ send, elite }) => {
       const headers = { accept: 'application/problem+json' }
       const answer = await send('/v1/call/weather/current', { key: elite.test, headers })
@@ -209,7 +209,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'PUT, GET and DELETE /v1/provider-keys keep a key of the caller without ever showing it',
+    says: 'PUT, GET and DELETE /v1/provider-keys store, list and delete a key of the caller and never show it',
     holds: async ({ send, free }) => {
       const path = '/v1/provider-keys/code-host-user'
       const key = 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'

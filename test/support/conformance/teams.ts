@@ -50,7 +50,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a team name of 100 characters is accepted; a name of 101, and no name, is 400',
+    says: 'the name of a team may have 100 characters, and a name of 101 characters or no name is answered 400',
     holds: async ({ send, free }) => {
       const make = (body: object) => send('/v1/teams', { token: free.token, body })
       assert.equal((await make({ name: 'x'.repeat(100) })).status, 201)
@@ -79,7 +79,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a team is 404 to who is not a member, when it is missing, and when its id is malformed',
+    says: 'a team is answered 404 if the caller is no member, if it does not exist, and if its id is malformed',
     holds: async (world) => {
       const { id, stranger } = await teamOf(world)
       for (const name of [id, NOBODY, 'no-uuid']) {
@@ -88,7 +88,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'owner and admin rename a team with 200; a member is 403 and a stranger 404',
+    says: 'owner and admin can rename a team, a member is answered 403 and a stranger 404',
     holds: async (world) => {
       const team = await teamOf(world)
       const rename = (account: Account) =>
@@ -102,7 +102,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'adding a member needs owner or admin; an unknown email is 404 and a member already is 409',
+    says: 'only owner and admin can add a member, an unknown email is answered 404, and a present member 409',
     holds: async (world) => {
       const team = await teamOf(world)
       const add = (account: Account, email: string) =>
@@ -127,7 +127,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'only the owner changes roles, to admin or member, with 200',
+    says: 'only the owner can change roles, to admin or member',
     holds: async (world) => {
       const team = await teamOf(world)
       const change = (account: Account, role: string, memberId = team.memberIds.member) =>
@@ -144,7 +144,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a member is removed by owner, admin or itself with 204; another member is 403, and the owner stays',
+    says: 'the owner, an admin or the member can remove a member, another member is answered 403, and nobody can remove the owner',
     holds: async (world) => {
       const { gateway, send } = world
       const team = await teamOf(world)
@@ -164,7 +164,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: "a team's key is made by owner or admin, is listed as the team's, and is nobody's own",
+    says: 'owner and admin can make a key of a team, which is listed as a key of the team and of no member',
     holds: async (world) => {
       const team = await teamOf(world)
       const make = (account: Account) =>

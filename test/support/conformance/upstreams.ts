@@ -18,7 +18,7 @@ async function answeredBy(
 /** Statements about the answer that a caller gets for each kind of answer of an upstream. */
 export const UPSTREAM_STATEMENTS: Statement[] = [
   {
-    says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',
+    says: 'a call whose upstream fails is answered 502 UPSTREAM_ERROR, and its unit of the month is given back',
     holds: async (world) => {
       const { send, upstream, gateway } = world
       upstream.play('random-facts', (_arrival, response) => void response.writeHead(501).end('{}'))
@@ -28,14 +28,14 @@ export const UPSTREAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'an answer that is not JSON is 502 UPSTREAM_INVALID_RESPONSE',
+    says: 'a call whose upstream sends no JSON is answered 502 UPSTREAM_INVALID_RESPONSE',
     holds: async (world) => {
       const answer = await answeredBy(world, 'timezone/current?timezone=UTC', { status: 200, body: '<html>' })
       assertFailure(answer, 502, 'UPSTREAM_INVALID_RESPONSE')
     },
   },
   {
-    says: 'a redirect to another host is not followed: 502 UPSTREAM_REDIRECT_BLOCKED',
+    says: 'a call whose upstream redirects to another host is answered 502 UPSTREAM_REDIRECT_BLOCKED',
     holds: async (world) => {
       const headers = { location: 'http://other.example/' }
       const answer = await answeredBy(world, 'dog-images/random', { status: 302, headers })
@@ -43,7 +43,7 @@ export const UPSTREAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: "an upstream's definite no is 404 UPSTREAM_NOT_FOUND",
+    says: 'a call for which the upstream has no data is answered 404 UPSTREAM_NOT_FOUND',
     holds: async (world) => {
       const body = '{"title":"No Definitions Found","message":"Sorry pal"}'
       const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404, body })
@@ -51,14 +51,14 @@ export const UPSTREAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: "an upstream's 400 to the caller's values is 400 UPSTREAM_REJECTED",
+    says: 'a call whose values the upstream answers with 400 is answered 400 UPSTREAM_REJECTED',
     holds: async (world) => {
       const answer = await answeredBy(world, 'encyclopedia/summary?title=Rejected', { status: 400 })
       assertFailure(answer, 400, 'UPSTREAM_REJECTED')
     },
   },
   {
-    says: "an upstream's 429 is 502 UPSTREAM_RATE_LIMITED",
+    says: 'a call that the upstream answers with 429 is answered 502 UPSTREAM_RATE_LIMITED',
     holds: async (world) => {
       const headers = { 'retry-after': '60' }
       const answer = await answeredBy(world, 'meal-recipes/search?s=limited', { status: 429, headers })
