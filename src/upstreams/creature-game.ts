@@ -75,7 +75,7 @@ const numberOfSpecies = new Map(Object.entries({
 const creature = record({
   id: required.notNull(field.integer('id', 'Number of the creature')),
   name: field.text('name', 'Name of the creature, lower case'),
-  types: required.texts(
+  types: field.texts(
     ({ types }) => mapObjects(bySlot(types), ({ type }) => members(type).name),
     'One or two types, such as electric',
   ),
@@ -84,7 +84,7 @@ const creature = record({
   height_m: field.number(({ height }) => tenthOf(height), 'Metres'),
   weight_kg: field.number(({ weight }) => tenthOf(weight), 'Kilograms'),
   base_experience: field.number('base_experience', 'Experience points for defeating it'),
-  abilities: required.records('abilities', 'Abilities it can have', {
+  abilities: field.records('abilities', 'Abilities it can have', {
     name: field.text('ability.name', 'Name of the ability, lower case'),
     is_hidden: field.flag('is_hidden', 'Whether it is the hidden ability'),
     slot: field.wholeNumber('slot', 'Position among its abilities, 1 to 3'),
@@ -106,7 +106,7 @@ const ability = record({
   generation: field.text('generation.name', 'Games that introduced it, such as generation-iii'),
   short_effect: field.text((source) => english(source).short_effect, 'English'),
   is_main_series: field.flag('is_main_series', 'Whether it is from the main series of games'),
-  creatures: required.texts(
+  creatures: field.texts(
     (source) => mapObjects(source.pokemon, ({ pokemon }) => members(pokemon).name),
     'Names of the creatures that can have it',
   ),

@@ -119,8 +119,8 @@ export default upstream({
       readFrom: ({ body, parameters }) => {
         const entries = listedObjects(body)
         if (entries?.length === 0) return notFound()
-        const hasMeanings = entries?.some(({ meanings }) => meanings !== undefined)
-        return entries && hasMeanings ? joined(entries, parameters.word) : undefined
+        const isOfWord = entries?.some(({ word, meanings }) => (word ?? meanings) !== undefined)
+        return entries && isOfWord ? joined(entries, parameters.word) : undefined
       },
       example: recordings['/define'],
     }),

@@ -28,7 +28,7 @@ const answer = record({
   definition_url: field.text('DefinitionURL', 'Page the definition comes from'),
   entity: field.text('Entity', 'Kind of subject, such as programming language; empty if unknown'),
   redirect: field.text('Redirect', 'Where a !bang query leads'),
-  related_topics: required.records(
+  related_topics: field.records(
     ({ RelatedTopics }) => ungrouped(RelatedTopics),
     'Related subjects; on a disambiguation, the possible ones',
     {
@@ -38,7 +38,7 @@ const answer = record({
       group: field.text('group', 'Heading that the topic stands under'),
     },
   ),
-  results: required.records('Results', 'Official links of the subject', {
+  results: field.records('Results', 'Official links of the subject', {
     text: field.text(written('Text'), 'Title of the link'),
     url: field.text('FirstURL', 'Address of the link'),
   }),
