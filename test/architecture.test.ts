@@ -159,7 +159,7 @@ describe('an error', () => {
   // Texts of libraries change without notice. Only the code at the start of a reply of Redis is
   // part of its protocol.
   it('code distinguishes errors by class and code, never by text', () => {
-    // If an upstream writes this in its answer, it is no error of a library.
+    // Texts in the answers of upstreams are not errors of a library.
     const own = sources.filter(({ path }) => !path.startsWith('src/upstreams/'))
     const readers = own.filter(({ text }) =>
       text
@@ -320,7 +320,8 @@ describe('package.json', () => {
     const lines = (await readFile(join(ROOT, 'Procfile'), 'utf8')).trim().split('\n')
     for (const [kind, command] of lines.map((line) => line.split(': '))) {
       const script = scripts[kind === 'release' ? 'migrate' : (kind ?? '')]
-      // Without `exec` a signal of the runner ends the shell of the line, and the process goes on.
+      // Without `exec` a signal of the runner would end only the shell of the line, and the process
+      // would go on.
       assert.equal(command?.replace(/^exec node_modules\/\.bin\//, ''), script, kind)
       const flags = kind === 'web' || kind === 'worker' ? NODE_FLAGS : []
       assert.deepEqual(command?.match(/ --\S+/g)?.map((flag) => flag.trim()) ?? [], flags, kind)

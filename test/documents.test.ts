@@ -15,7 +15,7 @@ const files = new Set([
 ])
 const code = [...files].filter((path) => /\.(ts|mjs|js|lua|py|yml|yaml|sh|example)$/.test(path)).map(read)
 
-/** Matches of a pattern in the documents that break its rule. */
+/** The matches of a pattern in the documents for which `isTrue` is false. */
 function untrue(pattern: RegExp, isTrue: (name: string, document: string) => boolean): string[] {
   return documents.flatMap(({ path, text }) =>
     [...text.matchAll(pattern)]
@@ -89,7 +89,7 @@ describe('a list of files', () => {
 
   it('the list of settings names every setting that the configuration reads, and no other', () => {
     const listed = SETTING_GROUPS.flatMap(({ settings }) => settings.flatMap(({ names }) => names))
-    // An API's own variables are read by their ends.
+    // Variables of an API are read by the ends of their names.
     const ofAll = listed.filter((name) => !name.includes('<SLUG>'))
     const reader = find('src/config.ts', 'src/config/*.ts')
       .filter((path) => path !== 'src/config/settings.ts')

@@ -37,7 +37,7 @@ async function run(command: string, args: string[], environment: Record<string, 
   return code ?? 1
 }
 
-/** Longest that a test may take, milliseconds. */
+/** Longest time that a test may take, milliseconds. */
 const TEST_MS_MAX = 150_000
 
 function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
@@ -45,8 +45,8 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
 }
 
 /**
- * Hundreds of pure functions. One process runs all of them, because a process for each file would
- * cost ten times what they do.
+ * Runs the tests of functions that start nothing. A single process runs all of them, because a
+ * process for each file would cost ten times as much as the tests.
  */
 async function runUnitTests(files: string[]): Promise<number> {
   await bundlePackages()
@@ -63,8 +63,9 @@ const needsService = (file: string): boolean =>
 const needsBrowser = (file: string): boolean => reaches(file, (path) => path === 'test/support/browser.ts')
 
 /**
- * Files at one time. There are more than processors, because each file waits for windows and leases
- * now and then. A whole run has spare processes too, for the times at which many files wait.
+ * Files that run at the same time. They are more than the processors, because each file waits for
+ * windows and leases now and then. A whole run has spare processes too, for the times at which many
+ * files wait.
  */
 const FILES_AT_ONCE = availableParallelism() + 2
 const SPARE_PROCESSES = 2
@@ -76,12 +77,12 @@ const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
  */
 const DURATIONS = new URL('durations.json', import.meta.url)
 
-/** If a file takes less, it is not in the list. */
+/** The list leaves out files that take less. */
 const SLOW_SECONDS_MIN = 5
 
 const durationKey = (file: string): string => relative('test', file).replace(/\.test\.ts$/, '')
 
-/** The slowest files first, so that none of them runs on alone at the end. */
+/** The slowest files first, so that no slow file runs alone at the end. */
 function slowestFirst(files: string[]): string[] {
   const known: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
   const secondsOf = (file: string): number => known[durationKey(file)] ?? 0
@@ -123,7 +124,7 @@ async function runShared(files: string[], folder: string, seconds: Map<string, n
 }
 
 /**
- * They need no service, but take seconds, because they start Python, or change every member of
+ * Tests that need no service but take seconds, because they start Python or change every member of
  * every mapping.
  */
 const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
@@ -151,8 +152,9 @@ async function main(args: string[]): Promise<number> {
 }
 
 /**
- * Runs every test, and beside the tests the checks of types and style, because tests wait now and
- * then. If a check fails, no further test file begins, and what the check found comes last.
+ * Runs every test, and at the same time the checks of types and style, because tests wait now and
+ * then. If a check fails, no further test file begins, and the findings of the check are printed
+ * last.
  */
 async function runEverything(writesDurations: boolean): Promise<number> {
   print('Checking types and style beside the tests …')
@@ -172,7 +174,7 @@ async function runEverything(writesDurations: boolean): Promise<number> {
   return code
 }
 
-/** @returns what is wrong, or an empty text */
+/** @returns the findings, or an empty text */
 async function checkTypesAndStyle(): Promise<string> {
   // Several threads would each check the types that they share, at half the processor time more.
   const checks = [
@@ -184,7 +186,7 @@ async function checkTypesAndStyle(): Promise<string> {
   return findings.join('')
 }
 
-/** What a program prints if it fails. If it succeeds, an empty text. */
+/** Returns the output of a program that fails. If it succeeds, an empty text. */
 async function findingsOf(command: string, args: string[]): Promise<string> {
   // The compiler is written in Go, and collects garbage less often at a sixth of the processor time
   // less.
@@ -197,7 +199,8 @@ async function findingsOf(command: string, args: string[]): Promise<string> {
 }
 
 /**
- * `npm run test:for -- <file> …`: runs the tests of files, and says first which they are and why.
+ * `npm run test:for -- <file> …`: runs the tests of files, and first prints the tests with the
+ * reason for each.
  */
 async function runTestsFor(files: string[]): Promise<number> {
   const chosen = new Map(files.flatMap(testsOf).map((choice) => [choice.test, choice]))
@@ -239,9 +242,9 @@ const TEMPLATE = 'template_of_tests'
 
 /**
  * Nothing of a test run needs to survive a crash of the machine, so no commit waits for the disk.
- * Databases live for seconds, so nothing is gained by vacuuming them. A password that is hashed
- * once spares each of thousands of connections 2 ms of processor time. The schema is made once, in
- * the template of the databases.
+ * Databases live for seconds, so vacuuming gains nothing. Because the password is hashed only once,
+ * each of thousands of connections saves 2 ms of processor time. The schema is made once, in the
+ * template of the databases.
  */
 async function prepareDatabases(serverUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: serverUrl })
@@ -260,25 +263,25 @@ async function prepareDatabases(serverUrl: string): Promise<void> {
   await migrate(template.href)
 }
 
-/** Redis servers of a run. A file that finds none of them free starts a Redis of its own. */
+/** Number of Redis servers of a run. If none of them is free, a file starts a Redis of its own. */
 const REDIS_COUNT = FILES_AT_ONCE + SPARE_PROCESSES + 2
 
 /**
- * How much Postgres and Redis go before the processes of tests: the gateway gives them a second or
- * two, and each test process wants a whole core.
+ * How much higher the priority of Postgres and Redis is than the priority of test processes,
+ * because the gateway waits a second or two for a store, and each test process wants a whole core.
  */
 const PRIORITY_GAIN = 5
 
-/** Sets what processes get that start from here on. */
+/** Sets the priority of processes that start from now on. */
 function setPriorityIfAllowed(priority: number): void {
   try {
     setPriority(priority)
   } catch {
-    // Only root may raise it. For others all processes are equal.
+    // Only root may raise the priority. For other users all processes have the same priority.
   }
 }
 
-/** File system in memory that Linux has, and how much room it must have, bytes. */
+/** The file system of Linux in memory, and the room that it must have, bytes. */
 const MEMORY_FOLDER = '/dev/shm'
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3
 

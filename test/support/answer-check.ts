@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 export interface CheckedAnswer {
   /** Address of the API node. */
   node: string
-  /** First API node of the same gateway, whose nodes have one document. Default: `node`. */
+  /** First API node of the same gateway, whose nodes have the same document. Default: `node`. */
   gateway?: string | undefined
   method: string
   /** The path with its query. */
@@ -41,10 +41,10 @@ interface Described {
   validators: Map<object, ValidateFunction>
 }
 
-/** Error codes with which a request may be refused that matches no route of the document. */
+/** Statuses with which the gateway may refuse a request that matches no route of the document. */
 const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
 
-/** The meaning of the `default` answer of an operation. */
+/** Statuses that the `default` answer of an operation describes. */
 const TRANSPORT = new Set([408, 413, 414, 415, 431])
 
 const GENERIC_CALL = '/v1/call/{apiSlug}/{endpoint}'
@@ -57,15 +57,17 @@ const REFUSAL = {
   CallError: { $ref: '#/components/schemas/CallError' },
 }
 
-/** Most documents that a process keeps. If files share a process, each of them starts a gateway. */
+/**
+ * Most documents that a process stores. If files share a process, each of them starts a gateway.
+ */
 const KEPT_MAX = 5
 
 /** By the address of the first node of a gateway. */
 const described = new LRUCache<string, Promise<Described>>({ max: KEPT_MAX })
 
 /**
- * By the hash of the text without the public address: most gateways have the same document, and its
- * schemas are compiled once.
+ * By the hash of the text without the public address, because most gateways have the same document,
+ * whose schemas are then compiled once.
  */
 const documents = new LRUCache<string, Described>({ max: KEPT_MAX })
 
@@ -73,7 +75,7 @@ const documents = new LRUCache<string, Described>({ max: KEPT_MAX })
  * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error
  * code.
  *
- * @throws Error saying what the document does not allow
+ * @throws Error that says what the document does not allow
  */
 export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   // Redirects to https and revalidations are answered before any route is chosen.
@@ -88,7 +90,7 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   const path = decodePath(answer.path)
   const item = findPath(document, path)
   const method = answer.method.toLowerCase()
-  // A path that is listed for itself has only GET; the generic path describes POST.
+  // The path of an endpoint has only GET; the generic path describes POST.
   const isCall = path.startsWith('/v1/call/')
   const operation =
     (item && document.paths[item]?.[method]) ?? (isCall && item ? document.paths[GENERIC_CALL]?.[method] : undefined)
@@ -100,8 +102,8 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
 }
 
 /**
- * If the document has a path for an endpoint, it describes there only what the endpoint has.
- * Options of a call stand on the generic path.
+ * If the document has a path for an endpoint, this path describes only the endpoint's own parts.
+ * The generic path describes the options of a call.
  */
 function declaredResponse(
   { paths, responses }: Described,
@@ -135,7 +137,7 @@ function checkResponse(document: Described, where: string, { content }: Response
   validate(document, where, media.schema, body, answer)
 }
 
-/** The document declares each code that a route answers with beside the route. */
+/** Checks that the document declares the code of the answer for its route. */
 function checkCode(where: string, examples: Record<string, unknown> = {}, body: unknown, answer: CheckedAnswer): void {
   if (answer.status < 400) return
   const { code, error } = Object(body)
@@ -168,8 +170,8 @@ function compile(document: Described, schema: object): ValidateFunction {
 }
 
 /**
- * A closed schema that refers to components by their names. The validator knows these names by
- * then.
+ * Makes a closed schema that refers to components by their names, and adds these names to the
+ * validator.
  */
 function standalone(document: Described, schema: object): object {
   const text = JSON.stringify(closeObjects(schema))
@@ -225,8 +227,8 @@ async function loadDocument(node: string): Promise<Described> {
 }
 
 /**
- * An answer has the declared members and no others. The published schemas stay open, because later
- * versions may add members.
+ * Closes a schema, because an answer has the declared members and no others. The published schemas
+ * stay open, because later versions may add members.
  */
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects)

@@ -4,13 +4,15 @@ import { join } from 'node:path'
 import axe, { type Result } from 'axe-core'
 import type { Page } from 'playwright-core'
 
-/** What may differ between the wide light page and the narrow dark page: colours, and spacing. */
+/**
+ * Rules that may differ between the wide light page and the narrow dark page: colours and spacing.
+ */
 export const RULES_OF_LOOK = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']
 
 /**
- * The rules of axe that a page breaks; of all rules, or of these alone. axe runs by the debugger,
- * which the page's own policy leaves alone. It describes no element that is well, because
- * descriptions are most of its work.
+ * Returns the rules of axe that a page breaks. It checks all rules, or only `rules`. axe runs
+ * through the debugger, which the policy of the page does not restrict. It describes no element
+ * that is right, because descriptions are most of its work.
  */
 export async function axeViolations(page: Page, rules?: string[]): Promise<Result[]> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source)
@@ -23,7 +25,8 @@ export async function axeViolations(page: Page, rules?: string[]): Promise<Resul
 }
 
 /**
- * What axe finds wrong with a page: rule and place. It checks all rules, or only the given rules.
+ * Returns the findings of axe about a page, each with rule and place. It checks all rules, or only
+ * `rules`.
  */
 export async function axeFindings(page: Page, rules?: string[]): Promise<string[]> {
   return (await axeViolations(page, rules)).flatMap(({ id, nodes }) =>

@@ -8,8 +8,8 @@ export function openOperatorRedis(gateway: Gateway): Redis {
 }
 
 /**
- * Every call that waits for an upstream or has a permit, by where it is remembered; empty lists
- * when there is none.
+ * Every call that waits for an upstream or has a permit, by the key of Redis that has it; empty
+ * lists if there is no such call.
  */
 export async function capTraces(redis: Redis, slug: string): Promise<Record<string, string[]>> {
   const traces: Record<string, string[]> = {}
@@ -20,7 +20,7 @@ export async function capTraces(redis: Redis, slug: string): Promise<Record<stri
   return traces
 }
 
-/** Whether nothing is remembered of any call to an upstream. */
+/** Whether Redis has nothing about any call to an upstream. */
 export async function isCapQuiet(redis: Redis, slug: string): Promise<boolean> {
   return Object.values(await capTraces(redis, slug)).every((members) => members.length === 0)
 }

@@ -71,8 +71,9 @@ export async function send(gateway: Addressed, path: string, options: RequestOpt
 const TRIES_MAX = 5
 
 /**
- * The same, but sent again if a busy machine kept the gateway from Redis or Postgres for longer
- * than it waits for them. Such an answer is free of charge. For tests that take neither away.
+ * Sends a request, and sends it again if a busy machine kept the gateway from Redis or Postgres for
+ * longer than it waits for them. Such an answer costs nothing. It is for tests that take neither
+ * store away.
  */
 export async function sendPatiently(gateway: Addressed, path: string, options: RequestOptions = {}): Promise<Answer> {
   for (let tries = 1; ; tries += 1) {
@@ -94,8 +95,8 @@ interface Init {
 
 /**
  * Sends one request as `fetch` does; to an API node inside this process without a connection. A
- * request that may be aborted gets one there too: a node notices that a caller left by the
- * connection that closes.
+ * request that may be aborted gets a connection there too, because a node notices by the closed
+ * connection that a caller has left.
  */
 async function request(app: FastifyInstance | undefined, address: string, init: Init): Promise<Response> {
   if (!app || init.signal) return await fetch(address, init)
@@ -141,7 +142,7 @@ export interface Account {
  */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 
-/** A new account with a key of each environment; `tier` is set as an operator would. */
+/** Makes an account with a key of each environment, and sets its tier as an operator would. */
 export async function signUp(gateway: Addressed, tier: Tier = 'developer'): Promise<Account> {
   const { databaseUrl } = gateway.services
   const first = firstAccounts.get(databaseUrl)
@@ -168,7 +169,7 @@ async function hashOf(gateway: Addressed, userId: string): Promise<string> {
   return rows[0]?.hash ?? assert.fail(`no account ${userId}`)
 }
 
-/** An account and its log-in, as a sign-up leaves them, with a password whose hash is known. */
+/** Makes an account and its session as a sign-up does, with a password whose hash is known. */
 async function copyAccount(
   gateway: Addressed,
   { password, passwordHash, tier }: { password: string; passwordHash: string; tier: Tier },
@@ -207,7 +208,7 @@ export async function createKey(
 /** Connections of the tests themselves, by the address of the database. */
 const pools = new Map<string, pg.Pool>()
 
-/** They wait for a busy machine as long as necessary, and they keep no process alive. */
+/** The connections wait for a busy machine as long as necessary, and keep no process alive. */
 function poolOf(databaseUrl: string): pg.Pool {
   const known = pools.get(databaseUrl)
   if (known) return known

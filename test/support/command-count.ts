@@ -7,13 +7,13 @@ export interface CommandCount {
   wire: number
   /** These commands and the commands that scripts ran. */
   all: number
-  /** Sent commands by name; scripts by the first three keys that they are given. */
+  /** Sent commands by name. Scripts are named by their first three keys. */
   byName: Record<string, number>
 }
 
 /**
- * Commands that processes send even if nobody calls. The keys of all other commands tell what they
- * are for.
+ * Commands that processes send even if nobody calls. The keys of all other commands show their
+ * purpose.
  */
 const PERIODIC = /^(time|info|exists|expire|hgetall|ping|monitor|smembers|client)$/
 

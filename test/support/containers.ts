@@ -21,7 +21,7 @@ export const IMAGES = {
  */
 const isInsisted = process.env.TEST_CONTAINERS === 'insist'
 
-/** Longest wait for a command that only asks, milliseconds. */
+/** Longest wait for a command that only reads, milliseconds. */
 const ANSWER_MS_MAX = 10_000
 
 /**
@@ -75,7 +75,7 @@ export interface Container {
   addressOf: (port: number) => Promise<string>
   /** Everything that the container has printed, at most the last 20,000 characters. */
   log: () => Promise<string>
-  /** What `docker inspect` says, as a template of Go chooses it. */
+  /** The part of the output of `docker inspect` that a template of Go chooses. */
   inspect: (template: string) => Promise<string>
   /**
    * Runs a command in the container, and fails if the command fails.

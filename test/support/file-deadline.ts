@@ -1,6 +1,6 @@
 /**
- * Longest duration of a test file, milliseconds. It ends a file that hangs. A busy machine does not
- * reach it.
+ * Longest duration of a test file, milliseconds. At this time a hanging file is ended. On a busy
+ * machine no file takes so long.
  */
 export const FILE_MS_MAX = 240_000
 
@@ -8,7 +8,8 @@ export const FILE_MS_MAX = 240_000
 const PROCESS_MS_MAX = FILE_MS_MAX + 30_000
 
 /**
- * The same, milliseconds after the end of its last file, because connections may still be closing.
+ * When the process is ended by force after the end of its last file, milliseconds. Until then
+ * connections may still be closing.
  */
 const CLOSING_MS_MAX = 10_000
 

@@ -26,7 +26,7 @@ export interface Gateway {
    * `inject`.
    */
   apps: Map<string, FastifyInstance>
-  /** The processes; of a local gateway, which has none, reading these throws. */
+  /** The processes. A local gateway has none, and reading this member throws. */
   readonly web: ChildProcess[]
   readonly workers: ChildProcess[]
   /**
@@ -63,13 +63,13 @@ export interface GatewayOptions {
   webNodes?: number
   /**
    * Nodes and workers run inside the test's own process, if the test kills none of them and reads
-   * no log. They share the state of modules and the clock with each other and with the test, which
-   * several processes would not.
+   * no log. Unlike processes, they share the state of modules and the clock with each other and
+   * with the test.
    */
   isInProcess?: boolean
   workers?: number
   environment?: Record<string, string>
-  /** Options of Node for the processes. Default: garbage is collected on one thread. */
+  /** Options of Node for the processes. Default: a single thread collects garbage. */
   execArgv?: string[]
   /**
    * Folder of another checkout whose version the first processes have; processes that start later
@@ -88,7 +88,7 @@ export function testSecrets(): Record<string, string> {
 
 const OWN_CHECKOUT = new URL('../../', import.meta.url)
 
-/** How long a process may take to start on a busy machine, milliseconds. */
+/** Longest time that a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
 
 /**
@@ -107,8 +107,8 @@ export function inheritedEnvironment(): Record<string, string> {
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
 /**
- * It is loaded only if a test uses it, so that a test of processes does not load the whole
- * application.
+ * Loads the code of local nodes only if a test uses it, so that a test of processes does not load
+ * the whole application.
  */
 const local = (): Promise<typeof import('./local-node.ts')> => import('./local-node.ts')
 

@@ -3,7 +3,8 @@ import fc from 'fast-check'
 type Path = (string | number)[]
 
 /**
- * A value with one to four changes at random places: members missing, null, of another type, added.
+ * Makes one to four changes at random places of a value: a member is removed, added, null, or of
+ * another type.
  */
 export function mutated(value: unknown): fc.Arbitrary<unknown> {
   const change = fc.record({

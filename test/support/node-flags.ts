@@ -3,13 +3,13 @@ const BUNDLES = `--import=${new URL('use-package-bundles.ts', import.meta.url).h
 /**
  * Flags of Node for the many short processes of a test run. Threads for garbage collection would
  * only compete, because every processor is busy. Room for the young objects of a start saves a
- * tenth of its time, and packages bundled into one file each save half of it. No package here is
- * reached through a link.
+ * tenth of its time, and packages that are bundled into a file each save half of it.
+ * `--preserve-symlinks` saves look-ups on the disk, because no package here is a symbolic link.
  */
 export const SPARING_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16', '--preserve-symlinks', BUNDLES]
 
 /**
- * The same for processes that a started process starts, if Node accepts the flag from its
- * environment.
+ * Those of these flags that Node accepts from its environment, for processes that a started process
+ * starts.
  */
 export const SPARING_ENVIRONMENT = { NODE_OPTIONS: `--preserve-symlinks ${BUNDLES}` }

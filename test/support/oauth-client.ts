@@ -104,7 +104,7 @@ export class Visitor {
     const text = await response.text()
     assert.equal(response.status, 200, text)
     const { location } = JSON.parse(text)
-    // A program that looks at the address before the browser opens it.
+    // Some programs request the address with HEAD before the browser opens it.
     assert.equal((await this.get(location, { method: 'HEAD' })).status, 405)
     const resumed = await this.get(location)
     assert.equal(resumed.status, 303, await resumed.text())

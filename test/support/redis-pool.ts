@@ -4,9 +4,9 @@ import { Redis } from 'ioredis'
 import { waitFor } from '../../src/local/embedded/server-process.ts'
 
 /**
- * The Redis servers of a test run. To start a Redis costs more processor time than most files give
- * it to do, so files take a server, and give it back empty. Each free server is a file in this
- * folder, so one process alone can rename it.
+ * The Redis servers of a test run. To start a Redis costs more processor time than the commands of
+ * most files, so a file takes a server of the run and gives it back empty. Each free server is a
+ * file in this folder, which only a single process can rename.
  */
 const FOLDER = process.env.TEST_REDIS_FOLDER
 
@@ -16,7 +16,10 @@ const CLOSING_MS_MAX = 5_000
 /** A server of the run that a test file has for a while. */
 export interface PooledRedis {
   url: string
-  /** Nothing waits for it, because a test may close its connections after its services. */
+  /**
+   * Gives the server back in the background, because a test may close its connections after its
+   * services.
+   */
   giveBack: () => void
 }
 

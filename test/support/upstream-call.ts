@@ -12,7 +12,7 @@ type Given = Record<string, unknown>
 /** The time of a test's calls, if the test or the example names no other. */
 const NOW = '2026-10-15T12:00:00Z'
 
-/** Where they call from; only `complete` is told. */
+/** The address of the caller, which only `complete` gets. */
 const CALLER_ADDRESS = '203.0.113.7'
 
 export function endpointAt(upstream: Upstream, path: string): Endpoint {
@@ -27,7 +27,9 @@ export function contextAt(endpoint: Endpoint, now: string | undefined = endpoint
 
 const validators = new WeakMap<object, Validator>()
 
-/** The validator of a schema. Tests check thousands of values by each schema, so it is kept. */
+/**
+ * The validator of a schema. It is stored, because tests check thousands of values by each schema.
+ */
 export function validatorOf(schema: Endpoint['parameters'] | Endpoint['data']): Validator {
   const known = validators.get(schema)
   if (known) return known
@@ -49,7 +51,7 @@ export function completed(endpoint: Endpoint, given: Given, context = contextAt(
   return endpoint.complete?.(parameters, { callerAddress: () => CALLER_ADDRESS, ...context }) ?? parameters
 }
 
-/** Whether the schema alone takes the parameters. */
+/** Whether the schema alone accepts the parameters. */
 export function fits(endpoint: Endpoint, given: Given): boolean {
   return validatorOf(endpoint.parameters).Check(withDefaults(endpoint, given))
 }
@@ -67,7 +69,7 @@ export function urlOf(upstream: Upstream, request: UpstreamRequest): URL {
   return url
 }
 
-/** The address of a call that makes one request. */
+/** The address of a call that makes a single request. */
 export function addressOf(upstream: Upstream, path: string, given: Given, now?: string): string {
   const endpoint = endpointAt(upstream, path)
   const [request] = requestsOf(endpoint, given, contextAt(endpoint, now))
