@@ -35,7 +35,7 @@ interface StoredAsyncCall extends Omit<AsyncCall, 'limitsAcquiredAt'> {
 }
 
 /**
- * Stores a call for as long as its result is kept.
+ * Stores a call until its result is deleted, or for as long as a result may be kept.
  *
  * @throws GatewayError RESULT_STORAGE_FULL; then nothing was stored
  */

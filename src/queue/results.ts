@@ -41,7 +41,8 @@ export async function storeResult(
   { head, body }: Reply,
 ): Promise<Storing> {
   const kept = await packed({ head, body })
-  const keys = [accountKeys.result(accountId, id), ...sizeKeys(accountId), accountKeys.started(accountId, id)]
+  const keysOfCall = [accountKeys.started(accountId, id), accountKeys.call(accountId, id)]
+  const keys = [accountKeys.result(accountId, id), ...sizeKeys(accountId), ...keysOfCall]
   const reply = await storeScript.run(redis, keys, ['', kept, id, RESULT_MS, bytesMax ?? -1])
   const [kind, retryAfterMs, started] = reply as [Storing['kind'], number, number]
   if (kind === 'full') return { kind, retryAfterMs }

@@ -150,8 +150,8 @@ export const accountKeys = {
   credentialMonth: (accountId: string, credentialId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
   /**
-   * String: record of an asynchronous call, to find and cancel it. Expires 15 min after the
-   * deadline of the call.
+   * String: record of an asynchronous call, to find and cancel it. Expires with the result of the
+   * call; without a result, 15 min after the deadline of the call.
    */
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
   /** String: a worker has started the asynchronous call. Expires after 15 min. */

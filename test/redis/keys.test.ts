@@ -84,7 +84,8 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   assert.equal(await startCall(redis, call), true)
   await assertLives({ [accountKeys.call('any', 'one')]: 16 * MINUTE, [accountKeys.started('any', 'one')]: 15 * MINUTE })
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
-  const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
+  const { call: callKey, result, results, resultBytes } = accountKeys
+  const kept = [callKey('any', 'one'), result('any', 'one'), results('any'), resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
   const ending = { id: 'one', limitsAcquiredAt: now, refund: 'nothing', isAsync: true } as const
   await endCalls(redis, { accountId: 'any', mode: 'live' }, { calls: [ending] })

@@ -774,6 +774,7 @@ export const MUTATIONS: Mutation[] = [
   life('queue/lua/record-call', 'an asynchronous call is remembered for ever', ", 'EX', seconds"),
   life('queue/lua/start-call', 'that a call has begun is kept for ever', ", 'PX', ARGV[1]"),
   life('queue/lua/store-result', 'a result is kept for ever', ", 'PX', lifeMs"),
+  life('queue/lua/store-result', 'a call outlives its result', "redis.call('PEXPIRE', CALL, lifeMs)\n"),
   life('queue/lua/store-result', 'the index of results is kept for ever', "redis.call('PEXPIRE', INDEX, lifeMs)\n"),
   life('queue/lua/store-result', 'the bytes of results are kept for ever', "redis.call('PEXPIRE', TOTAL, lifeMs)\n"),
   life('queue/lua/store-body', 'a body is kept for ever', ", 'PX', lifeMs"),
