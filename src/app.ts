@@ -103,8 +103,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    // The limit is that of an address, so that a longer id is refused for its length, and a
-    // malformed id as not found.
+    // The limit is the same as for a whole address, so that a longer id is refused for its length,
+    // and a malformed id as not found.
     routerOptions: { maxParamLength: URL_LENGTH_MAX },
     rewriteUrl: routedUrl,
     http: SERVER_OPTIONS,

@@ -64,7 +64,8 @@ export interface Config extends StoresConfig {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
     /**
-     * Names of all variables that begin with `UPSTREAM_`, including those that belong to no API.
+     * Names of all variables that begin with `UPSTREAM_`, including variables that belong to no
+     * API.
      */
     variables: string[]
     /** The contact for the `User-Agent`. */

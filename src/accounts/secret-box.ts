@@ -29,7 +29,7 @@ export function seal(secrets: Secret[], record: string, text: string): Sealed {
 /**
  * Opens what `seal` made. Knows the current encryption key and the earlier keys.
  *
- * @throws Error if the encryption key is not configured any more, or the bytes belong to another
+ * @throws Error if the encryption key is no longer configured, or the bytes belong to another
  *   record
  */
 export function open(secrets: Secret[], record: string, { secretId, bytes }: Sealed): string {

@@ -74,7 +74,7 @@ const storeAnswers = loadScript(new URL('./lua/store-answers.lua', import.meta.u
 export interface AnswerOrigin {
   slug: string
   hasUndeclared: boolean
-  /** The account, or the accounts that count as one. */
+  /** The account, or the share group whose accounts count together. */
   owner: string
   /** The lead of the request that fetched the answer. It ends when the answer is stored. */
   lead?: Lead | undefined

@@ -17,12 +17,12 @@ export interface CancelAccountDeps extends CancelDeps {
 const PAUSE_MS = 250
 
 /**
- * Cancels the running calls of an account that may make no calls any more. Call it after the change
+ * Cancels the running calls of an account that may no longer make calls. Call it after the change
  * is announced, so that no further call is admitted. It returns after the first look. At that time
  * a batch may have handed a lease to its next call, and an asynchronous call may not be recorded
  * yet. So it continues to look in the background until no call is running, the account may make
- * calls again, or no caller can be waiting any more. Fails open: if Redis or Postgres fails, the
- * calls that were not found run until their deadlines.
+ * calls again, or no caller can still be waiting. Fails open: if Redis or Postgres fails, the calls
+ * that were not found run until their deadlines.
  */
 export async function cancelAccountCalls(deps: CancelAccountDeps, accountId: string): Promise<void> {
   if (await hasCalls(deps, accountId)) void cancelRest(deps, accountId)

@@ -70,8 +70,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       const [error, verdict] = [errorOf(ended.end), await ended.end.verdict]
       // Test calls have no monthly quota.
       if (refundOf(verdict) === 'nothing' && principal.mode === 'live') charged += 1
-      // The call was cancelled although its caller is still there, because the account may make no
-      // calls any more.
+      // The call was cancelled although its caller is still there, because the account may no
+      // longer make calls.
       if (error?.code === 'CALL_CANCELLED') ending.abort(error)
       const next: BatchUnit | undefined = end.aborted ? undefined : waiting.shift()
       run.emit(unit, ended.end)
@@ -120,7 +120,7 @@ class CurrentRights {
   }
 
   /**
-   * @throws GatewayError if the caller may not call this API any more. Fails closed if the caller
+   * @throws GatewayError if the caller may no longer call this API. Fails closed if the caller
    *   cannot be looked up.
    */
   async check(checked: CheckedTarget): Promise<void> {

@@ -60,7 +60,7 @@ const knownZones = memoize(
 
 /**
  * Formatters are kept, because making a formatter takes far longer than using it. The locale is
- * Swedish because its date format is that of ISO 8601.
+ * Swedish because its date format is ISO 8601.
  *
  * @throws RangeError if the text is not a time zone
  */

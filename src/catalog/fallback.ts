@@ -38,7 +38,7 @@ export function sourcesOf<Source extends { fallback: Source | undefined }>(
 
 /**
  * The fallback source that may answer a call, and its endpoint. Undefined if the call wants a raw
- * answer, whose form is that of the first source, or if it has undeclared parameters, which are
+ * answer, which has the form of the first source, or if it has undeclared parameters, which are
  * meant for the first source.
  */
 export function fallbackFor(

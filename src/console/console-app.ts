@@ -126,8 +126,8 @@ function openServer({ config, log }: Context): FastifyInstance {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   takeExpectations(app.server)
-  // Without this listener Node would close the connection without an answer. Nobody else reads the
-  // connection any more.
+  // Without this listener Node would close the connection without an answer. From now on nobody
+  // else reads the connection.
   app.server.on('connect', ({ socket }) => {
     const refusal = Object.assign(new Error('CONNECT is for proxies'), { code: 'CONNECT' })
     refuseConnection(refusal, socket.on('error', () => undefined).resume(), baseUrl)

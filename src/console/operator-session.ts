@@ -82,8 +82,8 @@ export class OperatorSessions {
     } catch {
       return known?.operator
     }
-    // The session began while Redis was away, so it is stored in Redis now. If Redis had a session
-    // and does not have it any more, the session has ended.
+    // The session began while Redis was away, so it is stored in Redis now. If Redis had the
+    // session and has it no longer, the session has ended.
     if (known && !known.isStored) {
       this.#remember(id, { ...known, isStored: await this.#store(id, known) })
       return known.operator

@@ -87,10 +87,9 @@ const STEPS: Step[] = [
   deletion('account_links', sql`expires_at < now()`),
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),
-  // Ends connections without tokens. Nobody can use such a connection any more, and it would count
-  // against its account's limit for ever. A working connection always has tokens: its code is
-  // stored right after the connection, and a refresh token stays until it expires, even after its
-  // use.
+  // Ends connections without tokens. Nobody can use such a connection, and it would count against
+  // its account's limit for ever. A working connection always has tokens: its code is stored right
+  // after the connection, and a refresh token stays until it expires, even after its use.
   {
     table: 'connections',
     changeBatch: sql`update connections set revoked_at = now() where ctid = any(${batchOf(

@@ -6,9 +6,9 @@ import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
- * How often upstreams are read again, milliseconds: those that calls have used since, those in
- * trouble, and some of the others. Changes of state are announced separately. Polling reads counts,
- * and changes whose announcement was lost.
+ * How often the health of upstreams is read again, milliseconds: of upstreams that calls have used
+ * since, of upstreams in trouble, and of some others. Changes of state are announced separately.
+ * Polling reads counts, and changes whose announcement was lost.
  */
 const POLL_MS = 10_000
 

@@ -65,8 +65,8 @@ export interface AttemptRecord {
    */
   failuresToOpen?: number
   /**
-   * Whether an earlier attempt of the same call was counted as failed. For the score, a call is one
-   * failure however often it was repeated. The breaker counts each attempt.
+   * Whether an earlier attempt of the same call was counted as failed. The score counts a call as a
+   * single failure, however often its request was repeated. The breaker counts each attempt.
    */
   isRepeat?: boolean
   /** Members of the recorded answers that a good answer lacks. */

@@ -43,7 +43,7 @@ export async function closeDemoAccount(db: Db, dataDir: string): Promise<string 
 
 /**
  * The demo account of this data folder. It is made once. It is made again if the database does not
- * belong to the folder any more, or if a start with a public address disabled it.
+ * belong to the folder, or if a start with a public address disabled it.
  */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)

@@ -98,7 +98,9 @@ function errorAnswer(body: unknown, error: MessageError, accepted: AcceptedForms
   return inAcceptedForm({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, accepted)
 }
 
-/** An answer as JSON, or as a stream with this one message if the client accepts only streams. */
+/**
+ * An answer as JSON, or as a stream with this single message if the client accepts only streams.
+ */
 export function inAcceptedForm(answer: unknown, { json }: AcceptedForms): Response {
   if (json) return Response.json(answer)
   const headers = { 'content-type': 'text/event-stream' }

@@ -75,7 +75,7 @@ async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
 }
 
 /**
- * The resource of a sign-in. A sign-in is for one resource, because a connection is for one
+ * The resource of a sign-in. A sign-in has a single resource, because a connection has a single
  * resource.
  */
 function requestedResource({ config }: ConsentDeps, params: Record<string, unknown>): string {

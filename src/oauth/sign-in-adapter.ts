@@ -8,7 +8,7 @@ import { type ArtifactDeps, artifactHash, openStored } from './artifact-adapter.
 /**
  * Unfinished sign-ins of one IPv4 address or IPv6 /48, and of all addresses. Beyond a limit the
  * oldest is deleted. An address first displaces its own sign-ins, and only 200 addresses together
- * can displace those of others. All sign-ins together take about 30 MB.
+ * can displace the sign-ins of others. All sign-ins together take about 30 MB.
  */
 const OF_CLIENT_MAX = 20
 const OF_ALL_MAX = 4_000

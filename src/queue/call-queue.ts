@@ -104,7 +104,7 @@ export async function isJobWaiting(lane: Queue, jobId: string): Promise<boolean>
   return ['waiting', 'delayed'].includes(await lane.getJobState(jobId))
 }
 
-/** Tells all workers that nobody waits for a call any more. */
+/** Tells all workers that nobody waits for a call now. */
 export async function announceCancel(redis: RedisConnection, slug: string, callId: string): Promise<void> {
   await redis.publish(channels.cancel, `${slug} ${callId}`)
 }

@@ -101,7 +101,7 @@ export class ReplyInbox {
   #keptAt = Number.NEGATIVE_INFINITY
   #trimTimer: NodeJS.Timeout | undefined
   #closing = false
-  /** Why nothing is waited for any more. */
+  /** Why the inbox has stopped waiting. */
   #ended: Error | undefined
   #loop: Promise<void> | undefined
 

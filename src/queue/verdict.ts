@@ -35,9 +35,7 @@ export interface Verdict {
  */
 export type Refund = 'nothing' | 'month' | 'all'
 
-/**
- * The status in log and metrics of a call for which nobody waits any more (nginx uses the same).
- */
+/** The status in log and metrics of a call whose caller has left (nginx uses the same). */
 export const CALLER_LEFT_STATUS = 499
 
 /** The status in log and metrics of a call that its worker or a cancellation ended. */

@@ -2,8 +2,8 @@ import type { Log } from '../log.ts'
 import { openRedis, type RedisConnection } from './connection.ts'
 
 /**
- * The published messages that this process receives, over one connection. Redis does not keep
- * messages, so those of a time without a connection are lost.
+ * The published messages that this process receives, over one connection. Redis does not store
+ * messages, so messages that are published while there is no connection are lost.
  */
 export class Announcements {
   readonly #redis: RedisConnection

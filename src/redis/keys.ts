@@ -266,7 +266,7 @@ export const keys = {
 
 /** Publish/subscribe channels. */
 export const channels = {
-  /** `<slug, or *> <call id>`: nobody waits for the call any more, so the worker can stop it. */
+  /** `<slug, or *> <call id>`: nobody waits for the call now, so the worker can stop it. */
   cancel: `${PREFIX}:cancel`,
   /** `<digest of sender and request id> <notification>`: an MCP client cancelled its request. */
   cancelRequest: `${PREFIX}:cancel-request`,

@@ -1,5 +1,5 @@
---[[ When a share lets a call be granted that has others of it before it, from those that this
-     depends on and from all of them.
+--[[ When a share lets a call be granted that has other calls of the share before it. It is computed
+     twice: from the calls on which this depends, and from all calls.
      Input:  ARGV[1] clock, the rules, then the share and how many of its calls wait
      Output: twice when the share opens, and when it does if the other shares have no more demand ]]
 --- @include "../../src/redis/lua/clock.lua"

@@ -16,7 +16,7 @@ export const SERVICE_MS = 50
 const LEASE_MS = 6_000
 const POLL_MS = 1_000
 
-/** Permits that a poll wants ahead, and how long a worker keeps those that no call takes. */
+/** Permits that a poll wants ahead, and how long a worker keeps permits that no call takes. */
 const AHEAD_MAX = 3
 const AHEAD_MS = 200
 

@@ -9,7 +9,7 @@ const BUNDLES = `--import=${new URL('use-package-bundles.ts', import.meta.url).h
 export const SPARING_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16', '--preserve-symlinks', BUNDLES]
 
 /**
- * Those of these flags that Node accepts from its environment, for processes that a started process
+ * The flags that Node accepts from its environment too, for processes that a started process
  * starts.
  */
 export const SPARING_ENVIRONMENT = { NODE_OPTIONS: `--preserve-symlinks ${BUNDLES}` }

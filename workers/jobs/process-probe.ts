@@ -23,7 +23,7 @@ const PROBE_MS_MAX = 30_000
 
 /**
  * Sends the upstream's cheapest request, on its cap, or makes a recorded call, whose answer is read
- * as that of a caller. Skipped if real traffic shows the health.
+ * like the answer to a caller. Skipped if real traffic shows the health.
  */
 export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const {

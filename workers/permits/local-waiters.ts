@@ -66,8 +66,8 @@ export class LocalWaiters {
   }
 
   /**
-   * Adds a waiter. It takes the place of an earlier run of the same call: the earlier run gets no
-   * permit any more.
+   * Adds a waiter. It takes the place of an earlier run of the same call: the earlier run then gets
+   * no permit.
    */
   add(waiter: LocalWaiter): void {
     const known = this.#byMember.get(waiter.member)

@@ -29,7 +29,7 @@ export const WEIGHTED_PARAMETERS = [
 ]
 
 /**
- * Whether the source states other units than the expected ones. If the source states no unit of a
+ * Whether the source states other units than the gateway expects. If the source states no unit of a
  * member, the member has the expected unit.
  */
 export function hasOtherUnits(stated: unknown, expected: Record<string, string>): boolean {
