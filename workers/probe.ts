@@ -24,6 +24,7 @@ import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { type CallLogWriter, openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
+import { queueOverdueValidations } from './overdue-validations.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
 const TICK_MS = 1_000
@@ -67,7 +68,8 @@ interface ProbeDeps {
 
 /**
  * Schedules probes, which workers run, writes health changes to Postgres, ends calls that no worker
- * takes, and seals stored secrets anew while ENCRYPTION_KEY is replaced. Any number may run.
+ * takes, queues lost validations of provider keys, and seals stored secrets anew while
+ * ENCRYPTION_KEY is replaced. Any number may run.
  */
 await runProcess('probe', async () => {
   const config = await loadSettings('probe')
@@ -151,6 +153,8 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
   endLate()
   const sealAnew = () => void repairs.run('reseal', () => reseal(deps))
   sealAnew()
+  const validate = () => void repairs.run('validations', () => repairValidations(deps))
+  validate()
   settings.onChange(() => orLog(schedule.follow()))
   ownApis.onChange(() => {
     health.follow(sourcesOf(catalog))
@@ -169,6 +173,7 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
       for (const slug of sourceNames(catalog)) deps.undrained.add(slug)
       orLog(schedule.repair())
       sealAnew()
+      validate()
     }, REPAIR_EVERY_MS),
     setInterval(() => void deleteOldChanges(deps), CLEAN_EVERY_MS),
   ]
@@ -228,6 +233,13 @@ async function reseal({ db, encryption, log }: ProbeDeps): Promise<void> {
   } catch (error) {
     log.warn({ err: error }, 'failed to reseal stored secrets; the next attempt is in a minute')
   }
+}
+
+/** What fails is tried again with the next look. */
+async function repairValidations(deps: ProbeDeps): Promise<void> {
+  await queueOverdueValidations(deps).catch((error) =>
+    deps.log.warn({ err: error }, 'failed to queue validations of provider keys'),
+  )
 }
 
 /** What fails is tried again with the next tick. */

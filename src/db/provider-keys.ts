@@ -102,6 +102,33 @@ export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' |
     .execute()
 }
 
+/** Most validations of one look. */
+const OVERDUE_MAX = 100
+
+/** Keys whose next validation is more than two minutes late, the latest validation last. */
+export function listOverdueValidations(db: Db): Promise<Pick<ProviderKey, 'id' | 'slug' | 'next_validation_at'>[]> {
+  return db
+    .selectFrom('provider_keys')
+    .select(['id', 'slug', 'next_validation_at'])
+    .where('next_validation_at', '<', sql<Date>`now() - interval '2 minutes'`)
+    .orderBy('next_validation_at')
+    .limit(OVERDUE_MAX)
+    .execute()
+}
+
+/** Deletes the time of a key's next validation, unless a validation has changed it meanwhile. */
+export async function forgetNextValidation(
+  db: Db,
+  { id, next_validation_at }: Pick<ProviderKey, 'id' | 'next_validation_at'>,
+): Promise<void> {
+  await db
+    .updateTable('provider_keys')
+    .set({ next_validation_at: null })
+    .where('id', '=', id)
+    .where('next_validation_at', '=', next_validation_at)
+    .execute()
+}
+
 const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: null }
 
 export interface ValidationFailure {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { DelayedError, type Job, Worker } from 'bullmq'
+import { sql } from 'kysely'
 import { keyScope, maskKey } from '../../src/accounts/provider-key.ts'
 import { providerKeyRecord } from '../../src/accounts/sealed-records.ts'
 import { seal } from '../../src/accounts/secret-box.ts'
@@ -13,6 +14,7 @@ import { announceSettings } from '../../src/operator/upstream-settings.ts'
 import { enqueueValidateKey, VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { validateKey } from '../../workers/jobs/validate-key.ts'
+import { queueOverdueValidations } from '../../workers/overdue-validations.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
@@ -79,7 +81,10 @@ async function open(t: TestContext, SLUG = NEWS) {
   }
   return {
     upstream,
+    db,
     redis,
+    /** What the probe process does each minute. */
+    repair: () => queueOverdueValidations(deps),
     saveKey,
     key: async () => (await findProviderKey(db, id)) ?? assert.fail(),
     enqueue: ({ providerKeyId = id, group }: { providerKeyId?: string; group?: string } = {}) =>
@@ -119,6 +124,25 @@ test('a validation that a pause of the API holds until its time is over says tha
   const { status, failure_code, next_validation_at } = await key()
   assert.deepEqual([status, failure_code], ['unvalidated', 'API_PAUSED'])
   assert.ok(next_validation_at)
+})
+
+test('a validation whose job Redis has lost is queued once more, two minutes after it should have run', async (t) => {
+  const { db, redis, key, enqueue, validate, delayed, repair, upstream } = await open(t)
+  upstream.play(NEWS, () => ({ totalArticles: 0, articles: [] }))
+  await enqueue()
+  const timeout = endTime(t)
+  assert.equal(await validate(), true)
+  timeout.mock.restore()
+  await repair()
+  assert.equal((await delayed()).length, 1)
+  await redis.flushall()
+  await sql`update provider_keys set next_validation_at = ${new Date(Date.now() - 180_000)}`.execute(db)
+  await repair()
+  await repair()
+  assert.equal((await key()).next_validation_at, null)
+  assert.equal(await validate(), false)
+  assert.equal((await key()).status, 'valid')
+  assert.equal(upstream.arrivalsOf(NEWS).length, 1)
 })
 
 test('the last try of a validation keeps the time at which another validation tries the key again', async (t) => {
