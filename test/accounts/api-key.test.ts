@@ -28,8 +28,8 @@ describe('an API key', () => {
       (sum, digit) => sum + ((counts.get(digit) ?? 0) - expected) ** 2 / expected,
       0,
     )
-    // 61 degrees of freedom: one in a million is above 130; a digit favoured by `byte % 62` alone
-    // gives over 400.
+    // Chi-squared with 61 degrees of freedom: one value in a million is above 130, and `byte % 62`,
+    // which favours some digits, gives over 400.
     assert.ok(chiSquared < 140, `chi squared ${chiSquared}`)
   })
 

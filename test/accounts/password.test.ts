@@ -11,7 +11,7 @@ import {
 } from '../../src/accounts/password.ts'
 import { GatewayError } from '../../src/errors.ts'
 
-/** A hash of the same kind that costs next to nothing to compare with. */
+/** A hash of the same kind that is very cheap to compare with. */
 const cheapHash = (text: string): Promise<string> =>
   hash(text, { type: argon2id, memoryCost: 8, timeCost: 1, parallelism: 1 })
 
@@ -57,7 +57,7 @@ describe('a password', () => {
     ]) {
       const [nfc, nfd] = [text.normalize('NFC'), text.normalize('NFD')]
       assert.notEqual(nfc, nfd)
-      // The same password matches, whichever form the hash was made of.
+      // The same password matches, whichever Unicode form it had when the hash was made.
       assert.equal(await verify(await hashPassword(nfd), nfc), true)
       const stored = await cheapHash(nfc)
       for (const given of [nfc, nfd, text]) assert.equal(await isPasswordOf(stored, given), true)

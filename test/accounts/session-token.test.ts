@@ -23,7 +23,8 @@ const encoded = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
 /**
- * A token with a right HMAC over any header and claims. If a member is undefined, it is left out.
+ * Makes a token with a right HMAC over any header and claims. If a member is undefined, it is left
+ * out.
  */
 function token(header: object = {}, claims: object = {}, bytes = secret.bytes, hash = 'sha256'): string {
   const text = `${encoded({ ...HEADER, ...header })}.${encoded({ ...CLAIMS, ...claims })}`

@@ -45,7 +45,7 @@ describe('a call of an account that changes', () => {
     await services.stop()
   })
 
-  /** The account changes once more after each of so many look-ups. */
+  /** Makes the account change again after each of a number of look-ups. */
   async function changing(changes: number) {
     const accountId = randomUUID()
     let lookUps = 0

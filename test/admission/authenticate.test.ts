@@ -47,7 +47,7 @@ describe('a credential that is used', () => {
     store.answer = async () => principal('second')
     cache.forget('credential', stale)
     assert.equal((await get()).version, 'second')
-    // If another reader saw the first version, it says so too late.
+    // A reader that saw the first version reports it too late.
     cache.forget('credential', stale)
     assert.equal((await get()).version, 'second')
     assert.deepEqual(lookUps, [false, true])

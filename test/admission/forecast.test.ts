@@ -66,7 +66,7 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   await redis.set(coalesced, 'other|call')
   const { ofJob, waitEntry } = await forecastAndJoin(context, { api, endpoint, job })
   assert.deepEqual(ofJob, {})
-  // The other call is gone. Then the worker is gone, and the caller.
+  // First the other call goes, then the worker and the caller.
   await redis.del(coalesced)
   const cap = caps.of(api, SHARED_BUCKET)
   await cap.joinWaitQueue(waitQueueEntry(job, { bucket: SHARED_BUCKET }), job.deadline)

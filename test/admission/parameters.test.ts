@@ -461,7 +461,7 @@ describe('an undeclared parameter', () => {
     refusedParameter(() => checkQuery('mock-data/posts', `id=1${'&p=1'.repeat(100)}`))
     assert.equal(checkQuery('mock-data/posts', `id=1&x=${'a'.repeat(2_046)}`).extra.length, 1)
     refusedParameter(() => checkQuery('mock-data/posts', `id=1&x=${'a'.repeat(2_047)}`))
-    // Three bytes of the query string each.
+    // Each takes three bytes of the query string.
     refusedParameter(() => checkQuery('mock-data/posts', `id=1&x=${'!'.repeat(700)}`))
   })
 

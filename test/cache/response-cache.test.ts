@@ -49,7 +49,7 @@ describe('stored answers', () => {
   const counted = async (slug: string, room: string) =>
     Number(await redis.hget(partitionKey('sizes', slug, room), 'total'))
 
-  it('stored answers are counted by what Redis really uses for them, small ones too', async () => {
+  it('stored answers are counted by the memory that Redis really uses for them, also small answers', async () => {
     const before = await usedMemory()
     for (let from = 0; from < 20_000; from += 1_000) {
       await Promise.all(
@@ -169,7 +169,7 @@ describe('stored answers', () => {
     const name = (index: number) => `${index}`.padStart(3, '0')
     const at = (index: number, owner: string, storedAt: number, freshMs: number) =>
       store('ended-first', owner + name(index), 100_000, { hasUndeclared: true, owner, storedAt, freshMs })
-    // All in one second, in which the partition is looked through once.
+    // All of them in the same second, in which the cache looks through the partition only once.
     for (let index = 0; index < 5; index += 1) await at(index, 'ended', STORED_AT, 100)
     for (let index = 0; index < 18; index += 1) await at(index, 'more', STORED_AT + 200, 3_600_000)
     const keys = Array.from({ length: 18 }, (_, index) => upstreamKeys.cacheEntry('ended-first', `more${name(index)}`))

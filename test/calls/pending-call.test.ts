@@ -26,7 +26,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis: directly, url } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
-// Nothing here reads a row, so the database is never connected to.
+// Nothing here reads a row, so no connection to the database is made.
 const db = openDatabase('postgres://127.0.0.1:1/none', log)
 const directQueues = new CallQueues(directly, log)
 const catalog = await loadCatalog(new Map())

@@ -22,8 +22,8 @@ import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
 
 /**
- * A node goes by Redis' clock to half of the slowest answer that it reads it from, which is 250 ms.
- * Milliseconds.
+ * How much the clock of a node may differ from Redis' clock, milliseconds: half of the slowest
+ * answer from which the node reads the clock, 250 ms.
  */
 const CLOCK_ERROR_MS = 125
 
@@ -127,7 +127,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   )
   assert.deepEqual(await used(), [6, 2, 6])
   proxy.heal()
-  // Two were queued, and count for the minute.
+  // Two calls were queued, and count for the minute.
   await until(async () => (await used()).join() === '2,0,0', 15_000)
   // If a node ends while it connects, other rules apply.
   await until(async () => (await connections()) === before, 15_000)

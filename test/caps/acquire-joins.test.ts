@@ -9,7 +9,7 @@ import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
 
-/** A cap of so many requests at once, all of which are under way. */
+/** A cap whose allowed requests at once are all under way. */
 async function open({ concurrency = 1, max = 500, seconds = 10 } = {}) {
   const world = await new World(redis, { concurrency, rates: [{ max, seconds }] }).open()
   const poll = async (waiters: Waiter[], ids: string[] = []) =>
@@ -113,7 +113,7 @@ it('a call that sends a request for others waits in the place of an identical ca
   const leading = { ...waiterOf('b|1'), coalescedKey }
   assert.equal((await poll([leading])).joined.size, 0)
   assert.deepEqual(await queue(), ['a|1', 'c|1'])
-  // In that place it comes before the call between.
+  // In that place it comes before the call between them.
   const [permit = assert.fail()] = (await poll([leading, waiterOf('c|1', between)], underWay)).granted
   assert.equal(permit[0], 'b|1')
   await world.cap.leaveWaitQueue({ ...entry, coalescedKey })
@@ -136,7 +136,7 @@ it('calls that are sent again because the acknowledgement of their places was lo
   assert.deepEqual([first.kind, second.kind, third.kind], ['own', 'own', 'follower'])
   const again = await send()
   assert.deepEqual([again[0].tag, again[1].tag, again[2].kind], [first.tag, second.tag, 'follower'])
-  // Each alone as well, without an answer that others share and with such an answer.
+  // Also each call alone, with and without an answer that others share.
   assert.deepEqual([(await join('1')).tag, (await join('2', 'x')).tag], [first.tag, second.tag])
   assert.deepEqual(await queue(), ['a|1', 'a|2'])
 })

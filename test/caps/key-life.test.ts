@@ -48,13 +48,13 @@ async function open() {
     permits.push(...granted.values())
   }
   const keyOf = (name: CapKeyName) => capKeys.of(world.slug, 'shared', name)
-  /** Milliseconds; -1 if the key lives for ever, -2 if there is no key. */
+  /** The life of a key, milliseconds; -1 if the key lives for ever, -2 if there is no key. */
   const lifeOf = (name: CapKeyName) => redis.pttl(keyOf(name))
   const setLives = (ms: number) => Promise.all(LASTING.map((name) => redis.pexpire(keyOf(name), ms)))
   return { world, join, use, lifeOf, setLives }
 }
 
-/** Whether the life is that long, give or take the time that the test itself takes. */
+/** Asserts that a life is `expectedMs`, less the time that the test itself takes. */
 function assertLife(ms: number, expectedMs: number, what: string): void {
   assert.ok(ms > expectedMs - MINUTE_MS && ms <= expectedMs, `${what} lives ${ms} ms, not ${expectedMs}`)
 }

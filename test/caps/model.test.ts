@@ -31,7 +31,7 @@ const SHARES = [
   { account: 'c' },
   { account: 'd', group: 'n1' },
   { account: 'e', group: 'n1' },
-  // One wide network, in it a network that may have a quarter, and two more networks in that.
+  // A wide network, in it a network that may have a quarter, and in that two further networks.
   { account: 'f', group: 'wide/q1/x' },
   { account: 'g', group: 'wide/q1/y' },
   { account: 'h', group: 'wide/q2/x' },
@@ -44,7 +44,7 @@ const join = fc.record({
   weight: fc.constantFrom(1, 2, 4),
   isAsync: fc.boolean(),
   timeoutMs: fc.constantFrom(3_000, 30_000, 120_000),
-  /** Its node believed that the cap has room. */
+  /** True if the node of the call believed that the cap has room. */
   hasTicket: fc.boolean(),
   times: fc.constantFrom(1, 1, 2, 5, 12),
   answer: fc.constantFrom(undefined, undefined, 'x', 'y'),
@@ -160,8 +160,8 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
     { ...propertyRuns<[Caps, Step[]]>(70), examples: [[FIRST_CAPS ?? assert.fail(), TAKEN_SLOT]] },
   )
   t.diagnostic(JSON.stringify(totals))
-  // About 4,400, give or take 700, because histories are random. If histories did nothing, there
-  // would be far fewer.
+  // There are 3,700 to 5,100, because histories are random. If histories did nothing, there would
+  // be far fewer.
   assert.ok(totals.operations > 1_700)
   assert.ok(totals.passed > 0 && totals.roomsTold > 0 && totals.ahead > 0)
 })

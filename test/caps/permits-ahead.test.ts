@@ -36,7 +36,7 @@ it("a permit under which nothing was sent is the next call's in the poll that ta
   const world = await open([{ max: 1, seconds: 60 }])
   const [unused] = (await poll(world)).granted.values()
   assert.ok(unused)
-  // The upstream has counted everything but this request, which is not sent.
+  // The upstream has counted everything except this request, which was not sent.
   await world.applyUpstreamLimit({ remaining: { requests: 1, resetMs: 60_000 } })
   const released = { ids: [], meanMs: 0, unused: [unused] }
   const { granted } = await world.cap.acquire({ waiters: [waiterOf('account|next')], released, leaseMs: 6_000 })

@@ -58,7 +58,7 @@ it('no accepted call misses its deadline when one account has six loops beside s
       loop.member = world.lastMember
       if (result) loop.againAt = world.now + Math.min(result.retryAfterMs, 5 * SECOND)
     }
-    // Fails if an accepted call passes its deadline without a refusal.
+    // The world fails if an accepted call passes its deadline without a refusal.
     await world.advance(SECOND)
   }
   const guests = Array.from({ length: 7 }, (_, index) => grantedTo(`guest-${index}`))
@@ -68,14 +68,14 @@ it('no accepted call misses its deadline when one account has six loops beside s
 })
 
 it('no slot goes to a call that has no time left for its answer, although others push calls back', async () => {
-  // A history in which such a call got one of 50 slots.
+  // In this history such a call used to get a single slot of 50.
   let state = 7_919
   const random = () => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
     return state / 2_147_483_648
   }
   const world = await open({ concurrency: 4, rates: [{ max: 10, seconds: 60 }] })
-  // So that slots come one after the other, not all at once.
+  // With this cap slots come one after the other, and not all at once.
   for (let early = 0; early < 10; early += 1) {
     await world.join(call(`early-${early % 3}`))
     await world.advance(4 * SECOND + random() * 4 * SECOND)
@@ -406,7 +406,7 @@ it('what a long window keeps goes to networks that have had none, and no wider n
 })
 
 it('calls of another network do not wait behind the calls of sixty networks of one /48', async () => {
-  // If a window allows one request, no share has a half. Only the order is fair.
+  // A window with a single request has no half, so only the order is fair.
   const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
   for (const group of OF_ONE_48.slice(0, 30)) await world.join(call('attacker', { group, timeoutMs: 300 * SECOND }))
   await world.advance(0)
@@ -463,7 +463,7 @@ it('after a close one request goes first, and the others follow its response', a
   for (let index = 0; index < 64; index += 1) await world.join(call(`account-${index % 8}`))
   await world.advance(5 * SECOND)
   assert.equal(world.leases.length, 1)
-  // It is refused as well, because one request goes again when the upstream opens again.
+  // It is refused as well, because a single request is sent when the upstream opens again.
   await world.applyUpstreamLimit({ closedForMs: 5 * SECOND })
   await world.advance(5 * SECOND + 1)
   assert.equal(world.leases.length, 1)

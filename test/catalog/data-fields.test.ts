@@ -6,7 +6,7 @@ import { dataFields } from '../../src/catalog/data-fields.ts'
 import { nullable } from '../../src/catalog/json.ts'
 
 describe('the fields of data', () => {
-  it('the fields of data say name, depth, type, meaning and recorded value of each member, nested ones after their owner', () => {
+  it('the fields of data say name, depth, type, meaning and recorded value of each member, and nested members come after their owner', () => {
     const schema = Type.Object({
       id: Type.Integer({ description: 'Number of the item' }),
       owner: nullable(Type.Object({ name: nullable(Type.String({ description: 'In full' })) })),

@@ -12,7 +12,7 @@ const ROOT = new URL('../../', import.meta.url)
 const PICTURE_BYTES_MAX = 150_000
 const RECORDING_BYTES_MAX = 600_000
 
-/** A newcomer reads it whole. */
+/** Most lines of README, because a newcomer reads it from top to bottom. */
 const LINES_MAX = 170
 
 const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8')

@@ -24,7 +24,7 @@ const slugs = readdirSync(folder)
 const RUNS = 300
 
 const catalog = await loadCatalog(new Map())
-/** Texts that the tests tried as some parameter, over all endpoints. */
+/** The number of texts that the tests tried as a parameter, over all endpoints. */
 let hostileTexts = 0
 
 test('every API of the specification has a file, and each further file adds an API', () => {

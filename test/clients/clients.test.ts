@@ -26,7 +26,7 @@ interface Scripted {
   code?: string
   retryAfter?: number | string
   location?: string
-  /** Sent as it is. */
+  /** The body, which is sent unchanged. */
   body?: string
   /** Whether the connection ends before the body is whole. */
   isBroken?: boolean
@@ -174,7 +174,7 @@ describe('the clients in one file', () => {
   }
   after(() => python?.child.kill())
 
-  /** What the last error says that it is about. */
+  /** The id of the call that the last error names. */
   let failedCallId: string | null | undefined
 
   /**

@@ -109,7 +109,7 @@ describe('the alert rules', () => {
 })
 
 describe('the metrics', () => {
-  it('the metrics of the console, which has those of every process, are named and described as Prometheus wants', {
+  it('the names and descriptions of all metrics, which the console has together, are as Prometheus wants', {
     skip: promtool,
   }, async () => {
     const file = join(await mkdtemp(join(tmpdir(), 'agw-metrics-')), 'metrics.txt')

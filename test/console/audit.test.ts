@@ -34,7 +34,7 @@ describe('the audit log', () => {
       seen.push(...subjects(records))
       sizes.push(records.length)
       url = /^<([^>]+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
-      // If a change is made meanwhile, no page moves.
+      // A change that is made meanwhile moves no entry to another page.
       if (sizes.length === 1)
         await insertAuditRecord(console_.context.db, { actor: 'casey', action: 'x', subject: 'subject-8' })
     }
@@ -115,7 +115,7 @@ describe('the audit log', () => {
     const emails = Array.from({ length: 120 }, (_, number) => `ann${number}@example.com`)
     for (const email of [...emails, 'xann7@example.com'])
       await insertUser(db, { id: randomUUID(), email, passwordHash: null, signupNetwork: null })
-    // The accounts of a bulk import have one time. The ids alone order these accounts.
+    // The accounts of a bulk import have the same time, so only their ids order them.
     await sql`update users set created_at = '2026-01-01T00:00:00Z'`.execute(db)
     const emailsOf = (page: string) =>
       [...page.matchAll(/<a [^>]*href="\/accounts\/[0-9a-f-]{36}">([^<]+)<\/a>/g)].map(([, email]) => email)

@@ -202,7 +202,8 @@ describe('the guard of the console', () => {
       assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/)
       assert.deepEqual([response.headers.get('allow'), response.headers.get('cache-control')], [allow, 'no-store'])
       assert.ok(text.includes(words), text)
-      // The page is unchanged, because a script would keep nothing of it.
+      // The page has no script and no part that renews itself, because these would replace the
+      // message.
       assert.ok(text.includes('<a href="/queues">') && !/<script|id="live"/.test(text), text)
       assert.match(
         Object(await (await ask('GET', path, bearer)).json()).code,

@@ -207,7 +207,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     const left = cookiesOf(ended)
     assert.equal((await ask({ url: first.url, headers: { cookie: left } })).statusCode, 401)
     assert.equal((await ask({ url: second.url, headers: { cookie: left } })).statusCode, 200)
-    // However many tabs there are, a browser takes the cookie.
+    // Whatever the number of tabs, the cookie is small enough for a browser.
     let cookie = ''
     for (let tab = 0; tab < 12; tab += 1) cookie = (await begin(cookie)).cookie
     assert.ok(cookie.length < 4_000, `${cookie.length} bytes`)
@@ -266,7 +266,7 @@ it('every act of an operator in the console and its API is in the audit log unde
     const url = path.replace(':slug', 'weather').replace(':id', id).replace(':key', key)
     const headers = { cookie, ...SAME_SITE, 'x-operator': 'somebody-else' }
     const answer = ask({ method: method as 'POST', url, headers, ...(body ? { payload: body } : {}) })
-    // No worker is here that would send the probe.
+    // This test has no worker that would send the probe.
     if (action === 'upstream.probe') await until(async () => (await lastAudit()).action === action)
     else assert.ok((await answer).statusCode < 400, act)
     const record = await lastAudit()

@@ -88,7 +88,7 @@ describe('an operator session', () => {
     assert.deepEqual({ headersTimeout, requestTimeout }, { headersTimeout: 10_000, requestTimeout: 15_000 })
   })
 
-  // Last: it counts many wrong tokens of this address.
+  // This test is the last, because it uses up the wrong tokens of this address.
   it('an operator session opens under the right token, however often others at the address guessed', async () => {
     const guess = async () =>
       (await console_.app.inject({ url: '/metrics', headers: { authorization: 'Bearer not-the-token' } })).statusCode

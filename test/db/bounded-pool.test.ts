@@ -34,8 +34,8 @@ const isUnavailable = (error: unknown): boolean =>
   error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE' && error.cause instanceof Error
 
 /**
- * Asks again while no answer comes in the time that the pool waits, as happens on a busy machine.
- * What Postgres says is thrown.
+ * Repeats a query while no answer comes in the time that the pool waits, as happens on a busy
+ * machine. It throws the errors of Postgres.
  */
 async function answered<T>(ask: () => Promise<T>): Promise<T> {
   try {
@@ -101,7 +101,7 @@ describe('a Postgres that is silent', () => {
 
 describe('a process that stands still', () => {
   it('a process that stalled for longer than its time limits still gets connections and answers from a working Postgres', async () => {
-    // The first queries find no connection, the second find two for ten.
+    // The first queries find no connection; the second ten queries find two.
     for (let round = 0; round < 2; round += 1) {
       const answers = Promise.all(Array.from({ length: 10 }, selectOne))
       standStill(1_200)

@@ -54,7 +54,7 @@ it('a connection ends when none of its tokens is valid, and is deleted a month l
 
 it('old rows of one table that cannot be deleted hold up no other, and the log names the table', async () => {
   const failed: unknown[] = []
-  // More rows than one statement takes, and young rows.
+  // More old rows than a statement deletes, and young rows.
   await sql`insert into usage_batches (id, written_at)
     select gen_random_uuid(), now() - make_interval(days => 6 + n % 2 * 2) from generate_series(1, 5000) n`.execute(db)
   await sql`alter table sessions rename to sessions_elsewhere`.execute(db)
@@ -111,7 +111,7 @@ it('sessions, keys, usage and batches of it that are not old are not read by a c
   await sql`insert into usage_batches (id) select gen_random_uuid() from generate_series(1, 5000)`.execute(db)
   await sql`insert into sessions (id, user_id, expires_at)
     select gen_random_uuid(), ${userId}, now() from generate_series(1, 5000)`.execute(db)
-  // Some end, none long ago.
+  // Some rows have ended, but none of them long ago.
   await sql`insert into api_keys (id, user_id, environment, key_hash, last_four, revoked_at)
     select gen_random_uuid(), ${userId}, 'live', uuid_send(gen_random_uuid()), 'abcd', case when n % 10 = 0 then now() end
       from generate_series(1, 5000) n`.execute(db)

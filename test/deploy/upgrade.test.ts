@@ -8,8 +8,8 @@ import { after, it } from 'node:test'
 const SCRIPT = resolve(import.meta.dirname, '../../deploy/upgrade.sh')
 
 /**
- * Stands in for Docker: notes what it is asked, and has the network `$MADE`, if that is set, and
- * no container.
+ * Stands in for Docker: it writes down its arguments, and has the network `$MADE`, if that is set,
+ * and no container.
  */
 const DOCKER = `#!/bin/sh
 echo "$*" >> "$NOTES"

@@ -92,7 +92,7 @@ const well: Facts = {
   usageFailingSince: null,
 }
 
-/** A page of a fleet. If the facts say nothing about something, it is empty. */
+/** The problems of a fleet. Members that the facts leave out are empty. */
 function page(facts: Facts): Record<string, string> {
   const rest: Omit<Snapshot, keyof Facts | 'problems' | 'headline'> = {
     lastMinute: null,
@@ -391,7 +391,8 @@ describe('what an operator reads', () => {
     )
     assert.match(overloaded?.callers ?? '', /503 OVERLOADED/)
     assert.ok(overloaded?.todo)
-    // If admission refuses the calls, nothing waits. The worse it gets, the more the page says.
+    // If admission refuses the calls, nothing waits. The more calls it refuses, the more the page
+    // says.
     const used = calls({ UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 })
     const cap = {
       concurrency: 4,
@@ -478,7 +479,7 @@ describe('what an operator reads', () => {
       findProblems({ ...well, upstreams: mixed })[0]?.text ?? '',
       /\(DNS: no such host; no connection in time\)/,
     )
-    // Fewer APIs with the same words are told once too, beside those with other words.
+    // If fewer APIs have the same words, they also share a line, beside the APIs with other words.
     const few = [...names.map((slug) => unreached(slug)), unreached('t', { lastFailure: tls })]
     const well9 = Array.from({ length: 9 }, (_, index) => row(`well-${index}`))
     assert.deepEqual(brief({ ...well, upstreams: [...few, ...well9] }), [
@@ -488,7 +489,7 @@ describe('what an operator reads', () => {
     const degraded = names.map((slug) => unreached(slug, { status: 'Degraded' }))
     assert.deepEqual(brief({ ...well, upstreams: [...degraded, ...well9] }), [[2, 'Network', null]])
 
-    // What callers noticed is in the line, and nobody is counted whom a fallback source answers.
+    // The line says what callers noticed. Callers whom a fallback source answered do not count.
     const recent = calls({ '200': 1, UPSTREAM_UNAVAILABLE: 9 })
     const called = names.map((slug) => unreached(slug, {}, { recent }))
     assert.match(findProblems({ ...well, upstreams: called })[0]?.text ?? '', /; 27 of 30 calls .* failed \(90 %\)$/)

@@ -131,7 +131,9 @@ describe('the health score', () => {
 const RESULTS = ['ok', 'fail', 'fail', 'fail', 'fail', 'hanging', 'late', 'endpoint-fail', 'none'] as const
 const VOTERS = ['a', 'b', 'c', 'd', 'e'] as const
 
-/** The state as the contract words it, over `score.ts`: what the script in Redis must do. */
+/**
+ * The state by the rules of the contract, with `score.ts`. The script in Redis must do the same.
+ */
 class Model {
   state: HealthStatus = 'Healthy'
   isOpen = false
@@ -338,7 +340,7 @@ describe('health in Redis', () => {
     )
   })
 
-  it('health in Redis counts several good calls in one step as it does one by one', async () => {
+  it('health in Redis counts several good calls the same in a single step and one after the other', async () => {
     const [together, apart] = [slug(), slug()]
     const latenciesMs = [3, 20, 700, 9_000, 60, 60, 12_000]
     await recordSuccesses(redis, together, { latenciesMs, now: START })
@@ -421,7 +423,7 @@ describe('health in Redis', () => {
   it('health in Redis counts no vote of before the last good attempt for the breaker', async () => {
     const name = slug()
     for (const voter of ['b', 'c', 'd', 'e']) await fail(name, START, 1, { voter })
-    // So many that the breaker needs five in a row.
+    // There are so many that the breaker needs five failures in a row.
     await succeed(name, START + 10, 100)
     await fail(name, START + 2_000, 6, { voter: 'a' })
     assert.equal((await view(name, START + 2_000)).isOpen, false)
@@ -522,7 +524,7 @@ describe('health in Redis', () => {
     const name = slug()
     const asked = await fail(name, START, 40, { voter: 'h1' })
     assert.deepEqual([asked.filter(Boolean).length, (await view(name, START)).isOpen], [1, false])
-    // More voters than are kept.
+    // There are more voters than Redis stores.
     for (let index = 0; index < 40; index += 1) await fail(name, START, 1, { voter: `v${index}` })
     const { voters } = await redis.hgetall(upstreamKeys.health(name))
     assert.equal(voters?.split(',').length, 32)

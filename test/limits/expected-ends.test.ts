@@ -13,7 +13,7 @@ const USUAL: Record<string, number> = { weather: 400, 'sports-scores': 6_000 }
 const health = { usualMs: (slug: string) => USUAL[slug] }
 const START = Date.parse('2026-11-26T03:00:00Z')
 
-/** An account with three calls in flight, over two nodes. */
+/** An account with three calls in flight on two nodes. */
 function openAccount(plan = { perMinute: 100, perMonth: 100, inFlight: 3 }) {
   const accountId = randomUUID()
   let now = START

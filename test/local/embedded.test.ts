@@ -388,8 +388,8 @@ test('at a terminal any key within the time says no, and silence says yes', asyn
 
 test('without Redis but with a container engine, it runs in a container on the same directory', async (t) => {
   const dataDir = await makeDataDir(t)
-  // Plays the engine: runs the server as the container would, with the published port and the
-  // mounted directory.
+  // Stands in for Docker: it runs the server as the container would, with the published port and
+  // the mounted directory.
   const bin = await makeBin(dataDir, {
     docker: `echo "$1 $2" >> ${dataDir}/docker-calls
       if [ "$1" = run ]; then
@@ -432,8 +432,8 @@ async function startListener() {
 }
 
 /**
- * A directory with these shell scripts alone, to be the whole PATH; the scripts themselves see the
- * ordinary one.
+ * A directory with only these shell scripts, which is the whole PATH. The scripts themselves see
+ * the usual PATH.
  */
 async function makeBin(dir: string, scripts: Record<string, string>): Promise<string> {
   const bin = path.join(dir, 'bin')

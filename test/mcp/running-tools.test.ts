@@ -16,7 +16,7 @@ const counts = () => spy.keys(keys.cancellable('*').replace(/[{}]/g, '?'))
 
 let redis: RedisConnection
 let nodes: { tools: RunningTools; announcements: Announcements }[]
-/** Whether the nodes may decide. */
+/** Resolves when the nodes may decide. */
 let counting = Promise.withResolvers<void>()
 
 before(async () => {

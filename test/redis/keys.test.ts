@@ -75,7 +75,7 @@ it('the keys by which usage is counted once live five minutes', async () => {
   await assertLives({ [keys.usageWritten('one')]: 5 * MINUTE })
 })
 
-it('the keys of asynchronous calls and their results live fifteen minutes from the end, and the keys of bodies live one minute', async () => {
+it('the keys of asynchronous calls and their results live fifteen minutes from the end, and the keys of bodies a minute', async () => {
   const call = { id: 'one', accountId: 'any' }
   const head = { id: 'one', times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 } }
   const now = Date.now()

@@ -88,7 +88,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await inFlight()) === 0)
   })
 
-  it('an asynchronous call keeps the outcome of the run that ended first, large ones too', async () => {
+  it('an asynchronous call keeps the outcome of the run that ended first, also a large outcome', async () => {
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
     for (const size of [10, 3_000_000]) {
       const id = `call_${randomUUID().replaceAll('-', '')}`
@@ -290,7 +290,7 @@ describe('an asynchronous call', () => {
     })
     const states = await Promise.all(ids.map(async (id) => ({ id, status: (await look(id)).status })))
     const waiting = states.filter(({ status }) => status === 202).map(({ id }) => id)
-    // One at the node that took it, one at the other.
+    // One call is cancelled at the node that accepted it, the other call at the other node.
     for (const [index, id] of waiting.slice(0, 2).entries()) {
       const answer = await cancel(id, { url: gateway.urls[index] ?? '' })
       assert.equal(answer.status, 204, answer.text)
@@ -318,7 +318,8 @@ describe('an asynchronous call', () => {
     assert.equal((await used(account)) - usedBefore, 8)
     const cancelled = await Promise.all(ids.map((id) => cancel(id)))
     for (const { status, text } of cancelled) assert.equal(status, 204, text)
-    // Without its limits if Redis takes long to read them. To cancel a call again is no error.
+    // The answer has no limits if Redis takes long to read them. It is no error to cancel a call
+    // again.
     await until(async () => {
       const { headers } = await cancel(ids[0] ?? '')
       return Number(/"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]) === 1_000 - usedBefore

@@ -98,7 +98,8 @@ describe('one caller', () => {
     const startedAt = performance.now()
     while (statuses.length < 30) statuses.push(await status(url, '/llms.txt', '127.0.0.5'))
     const served = statuses.filter((code) => code === 200).length
-    // The burst of two seconds, and five requests for each second that the requests took.
+    // The limit allows the burst of two seconds, and five requests for each second that the
+    // requests took.
     const most = 10 + Math.ceil((5 * (performance.now() - startedAt)) / 1_000)
     assert.ok(served >= 10 && served <= most, `${served} of at most ${most} were served`)
     assert.equal(statuses.filter((code) => code === 429).length, 30 - served)
@@ -123,7 +124,7 @@ describe('one caller', () => {
   })
 
   it('one account’s MCP messages cost units by their work, and its large task is answered in part', async () => {
-    // So few units that even a slow machine reaches the limit.
+    // The limit has so few units that even a slow machine reaches it.
     const url = await gateway.startWeb({ ...mcpWork.environment, ACCOUNT_REQUESTS_PER_SECOND: '5' })
     const { figures } = await mcpWork.run(Object.create(gateway, { url: { value: url } }), 1, upstream)
     assert.ok(Number(figures['refused with 429']) > 0, JSON.stringify(figures))
@@ -206,7 +207,7 @@ describe('one caller', () => {
       while (statuses.length < 30) statuses.push(await status(url, path, `127.0.1.${index + 1}`))
       const seconds = (performance.now() - startedAt) / 1_000
       const served = statuses.filter((code) => code !== 429).length
-      // The burst of two seconds, and the units that were added since.
+      // The limit allows the burst of two seconds, and the units that were added since.
       assert.ok(served >= 1 && served * units <= 10 + 5 * seconds, `${path}: ${served} in ${seconds} s`)
     }
   })

@@ -41,7 +41,7 @@ describe('a request', () => {
   })
   after(() => gateway.stop())
 
-  /** What the node gave to Node for the body of an answer. It is the object itself, not a copy. */
+  /** The body that the gateway gave to Node for an answer: the object itself, not a copy. */
   async function payloadOf(path: string): Promise<unknown> {
     const ends = mock.method(ServerResponse.prototype, 'end')
     try {
@@ -135,7 +135,7 @@ describe('a request', () => {
     }
     await leave(thief.token, '198.51.100.7')
     for (let count = 0; count < 6; count += 1) await leave(thief.token, '198.51.100.7')
-    // Of a session that this node has not seen.
+    // The session is new to this node.
     const { token } = (await send(gateway, '/v1/auth/login', { body: person })).body
     await leave(token, '198.51.100.8')
     const headers = { authorization: `Bearer ${token}` }

@@ -65,9 +65,9 @@ describe('in Redis', () => {
   const weather = (latitude: number) => `/v1/call/weather/current?latitude=${latitude}&longitude=7`
 
   /**
-   * The first count that comes twice, because commands that a process sends on its own may fall
-   * into a measurement, and on a busy machine commands of the call may come after it. The cheapest
-   * of four if all differ.
+   * Counts until a count comes twice, because commands that a process sends by itself may fall into
+   * a measurement, and on a busy machine commands of the call may come after it. If four counts all
+   * differ, the cheapest counts.
    */
   const cost = async (work: () => Promise<unknown>): Promise<CommandCount> => {
     const counts: CommandCount[] = []
@@ -108,7 +108,7 @@ describe('in Redis', () => {
     assertCost(await cost(() => one(weather(999), { status: 400 })), { wire: 1, all: 9 })
   })
 
-  it('sixteen calls of a batch cost little more than one', async () => {
+  it('sixteen calls of a batch cost little more than a single call', async () => {
     const stored = cells(16)
     await batch(stored)
     assertCost(await cost(() => batch(stored)), { wire: 8, all: 32 })
@@ -147,7 +147,7 @@ describe('in Redis', () => {
     const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await stage.redis.info('stats'))?.[1])
     await delay(1_000)
     const [before, startedAt] = [await commands(), performance.now()]
-    // As long as an idle worker sleeps, because each queue wakes it once.
+    // The test waits as long as an idle worker sleeps, because each queue wakes it once.
     await delay(5_000)
     const perSecond = ((await commands()) - before) / ((performance.now() - startedAt) / 1_000)
     assert.ok(perSecond <= 100, `${perSecond} commands a second`)

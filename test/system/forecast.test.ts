@@ -82,7 +82,7 @@ describe('the forecast of a call', () => {
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
     const first = await call('/v1/call/dictionary/define?word=polenta')
     assert.equal(first.status, 200, first.text)
-    // The call that it follows had its place from a worker that died.
+    // The call that it follows got its place from a worker that has died.
     const endpoint = (await loadCatalog(new Map())).get('dictionary')?.endpoints.get('/define')?.declaration
     const followed = { slug: 'dictionary', endpoint: '/define', parameters: { word: 'grits' }, extra: [], raw: false }
     const keys = cacheKeys(endpoint ?? assert.fail(), { ...followed, accountId: account.id })
@@ -220,7 +220,7 @@ describe('the forecast of a call', () => {
     assert.equal(upstream.arrivalsOf('code-host-user').length, 3)
   })
 
-  it('a call that is answered from a pool does not take a slot from the next, nor is it refused for one', async () => {
+  it('a call that is answered from a pool takes no slot from the next call, and is not refused because it has no slot', async () => {
     const question = { type: 'boolean', difficulty: 'easy', category: 'c', question: 'q', correct_answer: 'True' }
     const results = Array.from({ length: 50 }, () => ({ ...question, incorrect_answers: ['False'] }))
     upstream.play('trivia', () => ({ response_code: 0, results }))

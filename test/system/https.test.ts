@@ -249,7 +249,7 @@ describe('with a certificate of its own', () => {
     assert.equal((await ask(url, '/v1/catalog')).status, Number.NaN)
   })
 
-  it('with a certificate of its own, a node serves a replaced certificate to new connections, and keeps the old certificate if the new one cannot be used', async () => {
+  it('with a certificate of its own, a node serves a replaced certificate to new connections, and keeps the old certificate if it cannot use the new certificate', async () => {
     const { certFile, keyFile } = files
     const first = await serialOf(url)
     const kept = connect({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })

@@ -534,7 +534,7 @@ describe('the operator API', () => {
     const isShown = (page: string) => /No calls from 4 to 5 &(?:#60|lt);UTC&(?:#62|gt);: we move\./.test(page)
     await until(async () => (await pages()).every(isShown))
     await until(async () => isShown(await pageText(ops, '/', gateway.environment.OPERATOR_TOKEN)))
-    // Its end ends it without an operator.
+    // The notice ends at its time without an operator.
     await cli('notice', text, '--until', new Date(Date.now() + 2_000).toISOString())
     await until(async () => !(await pages()).some(isShown))
     await cli('notice', text, '--until', end)

@@ -451,7 +451,7 @@ describe('the portal', () => {
       assert.equal(new URL(page.url()).search, '?q=rotate+a+key')
       await first.click()
       await page.waitForURL('**/docs/guides/keys#rotate-a-key')
-      // In a field it is a letter.
+      // In a field the key types a letter.
       await page.locator('#docs-q').pressSequentially('a/b')
       assert.equal(await page.locator('#docs-q').inputValue(), 'a/b')
     })

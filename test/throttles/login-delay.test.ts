@@ -106,7 +106,7 @@ it('log-ins that wait for their account, and successful log-ins, do not count fo
   await assert.rejects(attempt('d@example.com', true), { code: 'LOGIN_THROTTLED' })
 })
 
-it('wrong passwords from all subnets of an IPv6 /48 are checked as often as those of four clients, for one account and for all', async () => {
+it('wrong passwords from all subnets of an IPv6 /48 are checked as often as wrong passwords of four clients, for an account and for all', async () => {
   const checked = async (subnets: number, emailOf: (subnet: number) => string): Promise<number> => {
     let count = 0
     for (let subnet = 0; subnet < subnets; subnet += 1) {

@@ -25,7 +25,7 @@ describe('unknown keys', () => {
     assert.equal(lookUps, 4)
   })
 
-  it('unknown keys of the 65,536 clients of one IPv6 /48 are looked up as often as those of four clients', async () => {
+  it('unknown keys of the 65,536 clients of an IPv6 /48 are looked up as often as unknown keys of four clients', async () => {
     const keys = new UnknownKeys(3)
     let lookUps = 0
     const send = async (subnet: number, prefix = '2001:4860:1') => {

@@ -38,7 +38,7 @@ test('the recorded search maps to the recorded data', () => {
   assert.deepEqual(answered(search, { body: search.example.response }), search.example.data)
 })
 
-test('the recorded address, an old one with numbers as texts, maps to the recorded data', () => {
+test('the recorded address, an old answer with numbers as texts, maps to the recorded data', () => {
   assert.deepEqual(answered(reverse, { body: reverse.example.response }), reverse.example.data)
 })
 

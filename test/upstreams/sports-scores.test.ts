@@ -180,7 +180,7 @@ test('scores are fresh for seconds during a game, for minutes before it, and for
   assert.equal(seconds(['post', 'pre'], '20260502', 10, night), 300)
   assert.equal(seconds([], '20260502', 10, night), 300)
   assert.equal(seconds(['post', 'post'], '20260502', 10, night), 86_400)
-  // Behind the limit a game may still be on, until the morning.
+  // A game that `limit` leaves out may still go on, until the morning.
   assert.equal(seconds(['post', 'post'], '20260502', 2, night), 300)
   assert.equal(seconds(['post', 'post'], '20260502', 2, night + 86_400_000), 86_400)
   assert.equal(seconds(['post', 'post'], '20260430-20260502', 2, night + 86_400_000), 86_400)

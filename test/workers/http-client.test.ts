@@ -129,7 +129,7 @@ describe('a connection to an upstream', () => {
     const cert = await readFile(certFile, 'utf8')
     setDefaultCACertificates([cert])
     const versions: string[] = []
-    // Refuses each request, either as a stream or by closing the connection.
+    // The server refuses each request, either by its stream or by closing the connection.
     const secure = createSecureServer({ cert, key: await readFile(keyFile), allowHTTP1: true }, (request) => {
       versions.push(request.httpVersion)
       if (request.httpVersion === '2.0') request.stream.close(constants.NGHTTP2_REFUSED_STREAM)

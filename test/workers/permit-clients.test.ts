@@ -145,7 +145,7 @@ test('a permit that comes when less than the usual answer time is left is given 
   let leftMs = 30_000
   const late = acquire('late', () => leftMs)
   const next = acquire('next', () => 30_000)
-  // All but the time that the answer takes.
+  // Now the call has only the time left that the answer takes.
   leftMs = 400
   await assert.rejects(late, (error: unknown) => {
     assert.ok(withCode('UPSTREAM_CAP_EXHAUSTED')(error))
@@ -180,7 +180,7 @@ test('a worker can use a permit although Redis takes longer to answer than a per
       .acquire(requestOf(id), { remainingMs: () => 30_000, signal: new AbortController().signal })
   const first = await acquire('first')
   first.release(1)
-  // Back and forth.
+  // There and back.
   proxy.delay(1.2 * (PERMIT_AGE_MS_MAX / 2))
   let usable = 0
   for (let tries = 0; tries < 10 && usable === 0; tries += 1) {
@@ -339,7 +339,8 @@ test('calls for which a closed upstream opens too late get the same reason as ne
     assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
     return [result.reason.code, result.reason.reach === 'refused']
   })
-  // The time of one would be over first, others go before another, and one was not in the queue.
+  // Of the three rejected calls the first has too little time, other calls go before the second,
+  // and the last was not in the queue.
   const code = 'UPSTREAM_RATE_LIMITED'
   const costs = [false, false, true]
   assert.deepEqual(
@@ -418,7 +419,7 @@ test('a worker warns of permits whose leases are gone before their renewal, and 
   await redis.zpopmin(leases)
   await until(() => warn.mock.callCount() > 0)
   assert.deepEqual(warn.mock.calls[0]?.arguments, [{ lost: 1 }, 'permit leases were gone before they were renewed'])
-  // Not again at each renewal.
+  // The worker does not warn again at each renewal.
   for (let renewal = 0; renewal < 2; renewal += 1) {
     const [, before] = await redis.zrange(leases, '0', '0', 'WITHSCORES')
     await until(async () => (await redis.zrange(leases, '0', '0', 'WITHSCORES'))[1] !== before)
@@ -428,7 +429,7 @@ test('a worker warns of permits whose leases are gone before their renewal, and 
 })
 
 test('permits that ended while their cap has room wait a moment, and go with the next poll or when the process ends', async (t) => {
-  // Too little room for permits ahead.
+  // The cap has too little room for permits ahead.
   const { clients, client, acquire, count } = await openWide(await open(t), 8)
   const leases = () => count('leases')
   const hold = async (id: string) => {

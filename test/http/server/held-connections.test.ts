@@ -26,7 +26,7 @@ describe('what a connection holds', () => {
     for (const socket of sockets.splice(0)) socket.destroy()
     server?.close()
     if (server?.listening) await once(server, 'close')
-    // Whatever happened, nothing stays on the account.
+    // Whatever has happened, no bytes stay counted for the account.
     await until(() => held.total === 0)
   })
 
