@@ -71,5 +71,7 @@ export function shareProcesses(files: string[], folder: string, count: { usual: 
   // The files with a process of their own run beside the first shared process. The other shared
   // processes begin when no such file is left.
   const own = alone.flatMap((file, index) => processesOf(listOf(`alone-${index + 1}`, [file]), 1))
-  return [...spare, ...usual.slice(0, 1), ...own, ...usual.slice(1)]
+  // The results of the first process are shown while it runs, and the results of the others when
+  // the processes before them have ended.
+  return [...usual.slice(0, 1), ...spare, ...own, ...usual.slice(1)]
 }
