@@ -19,6 +19,11 @@ export const ValidateKeyJob = Type.Object({
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
   /** When the check will run again, as the key's owner sees it. Milliseconds since the epoch. */
   nextAt: Type.Optional(Type.Number()),
+  /**
+   * Set if the upstream has accepted the key and only the made-up key is left to try. The cap of
+   * unproven keys may have room for a single request of a window.
+   */
+  isAccepted: Type.Optional(Type.Literal(true)),
 })
 
 export type ValidateKeyJob = Static<typeof ValidateKeyJob>

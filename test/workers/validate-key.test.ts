@@ -12,7 +12,8 @@ import { savePausedMode } from '../../src/db/upstream-settings.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { announceSettings } from '../../src/operator/upstream-settings.ts'
 import { enqueueValidateKey, VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
+import { UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { validateKey } from '../../workers/jobs/validate-key.ts'
 import { queueOverdueValidations } from '../../workers/overdue-validations.ts'
 import { until } from '../support/gateway.ts'
@@ -23,12 +24,12 @@ import { openWorkerParts } from '../support/worker-parts.ts'
 const NEWS = 'news'
 
 /** A saved key and its validations. A worker runs each validation when the test says so. */
-async function open(t: TestContext, SLUG = NEWS) {
+async function open(t: TestContext, SLUG = NEWS, caps = 'concurrency=10,1000/1') {
   const upstream = await startUpstreamServer()
   t.after(() => upstream.close())
   const { config, deps } = await openWorkerParts(t, {
     ...upstream.environment(SLUG),
-    [`UPSTREAM_${SLUG.toUpperCase().replaceAll('-', '_')}_CAPS`]: 'concurrency=10,1000/1',
+    [`UPSTREAM_${SLUG.toUpperCase().replaceAll('-', '_')}_CAPS`]: caps,
   })
   const { db, redis, queues } = deps
   /**
@@ -244,6 +245,28 @@ test('a key is not valid yet if the made-up key meets a limit, and its validatio
   await enqueue()
   assert.equal(await validate(), true)
   assert.deepEqual([(await key()).status, (await key()).failure_code], ['unvalidated', 'UPSTREAM_RATE_LIMITED'])
+})
+
+test('a key becomes valid although the cap has no room for the made-up key at the first try', async (t) => {
+  // Unproven keys may take a quarter of the shared cap: a single request.
+  const { upstream, redis, key, enqueue, validate, delayed } = await open(t, CRYPTO, 'concurrency=10,4/3600')
+  await redis.set(keys.rememberedSince, 0)
+  const sent: unknown[] = []
+  upstream.play(CRYPTO, (request, response) => {
+    const given = request.headers['x-cg-demo-api-key']
+    sent.push(given)
+    response.writeHead(given === 'key' ? 200 : 401, { 'content-type': 'application/json' }).end('{}')
+  })
+  await enqueue()
+  assert.equal(await validate(), true)
+  assert.deepEqual([(await key()).failure_code, sent], ['UPSTREAM_CAP_EXHAUSTED', ['key']])
+  // The window has passed.
+  await redis.del(capKeys.all(CRYPTO, UNPROVEN_BUCKET))
+  for (const job of await delayed()) await job.promote()
+  assert.equal(await validate(), false)
+  assert.equal((await key()).status, 'valid')
+  assert.equal(sent.length, 2)
+  assert.notEqual(sent[1], 'key')
 })
 
 test('an API whose check is known to fail with a wrong key gets a single request', async (t) => {

@@ -27,7 +27,7 @@ import type { WorkerDeps } from './worker-deps.ts'
 const VALIDATE_MS_MAX = 30_000
 
 /** What the upstream said about the key, or why it said nothing. */
-type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
+type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode; isAccepted?: true }
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not
@@ -38,7 +38,7 @@ type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
  *   another may have it
  */
 export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { providerKeyId, group, reply } = parseValidateKeyJob(job.data)
+  const { providerKeyId, group, reply, isAccepted } = parseValidateKeyJob(job.data)
   const { db, redis, log } = deps
   let accountId = ''
   try {
@@ -47,12 +47,12 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
     // The key was replaced or deleted meanwhile, so there is nothing to do.
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
-    const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
+    const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id, isAccepted }, cancelled)
     if ('status' in verdict)
       await withAnnouncement({ redis, log }, [row.account_id], () => setStatus(db, row, verdict.status))
     else {
       const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
-      await noteFailure(deps, { row, code: verdict.code, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
+      await noteFailure(deps, { ...verdict, row, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
     }
   } finally {
     if (reply) {
@@ -87,7 +87,17 @@ function nextWaitMs({ attemptsStarted }: Job): number | undefined {
 /** @throws DelayedError if the job runs again after `waitMs` */
 async function noteFailure(
   { db, redis, log }: WorkerDeps,
-  { row, code, waitMs }: { row: OwnedProviderKey; code: ValidationFailureCode; waitMs: number | undefined },
+  {
+    row,
+    code,
+    isAccepted,
+    waitMs,
+  }: {
+    row: OwnedProviderKey
+    code: ValidationFailureCode
+    isAccepted?: true
+    waitMs: number | undefined
+  },
   job: Job,
 ): Promise<void> {
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
@@ -98,7 +108,7 @@ async function noteFailure(
   })
   log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')
   if (!nextAt) return
-  await job.updateData({ ...data, nextAt: nextAt.getTime() })
+  await job.updateData({ ...data, nextAt: nextAt.getTime(), ...(isAccepted && { isAccepted }) })
   await job.moveToDelayed(nextAt.getTime(), job.token)
   throw new DelayedError()
 }
@@ -114,7 +124,17 @@ function queueEntry(row: OwnedProviderKey, group: string | undefined, jobId: str
 
 async function tryKey(
   deps: WorkerDeps,
-  { row, group, jobId }: { row: OwnedProviderKey; group: string | undefined; jobId: string | undefined },
+  {
+    row,
+    group,
+    jobId,
+    isAccepted,
+  }: {
+    row: OwnedProviderKey
+    group: string | undefined
+    jobId: string | undefined
+    isAccepted: true | undefined
+  },
   cancelled: AbortSignal,
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
@@ -138,18 +158,24 @@ async function tryKey(
     endsAt: performance.now() + VALIDATE_MS_MAX,
     signal: AbortSignal.any([cancelled, timeout]),
   }
+  // A later try need not send the key again.
+  let accepted = isAccepted && { isAccepted }
   try {
-    const verdict = await sendCheck(deps, check, key)
-    const isConclusive =
-      api.upstream.credential?.check !== undefined || 'code' in verdict || verdict.status === 'invalid'
-    if (isConclusive) return verdict
+    if (!accepted) {
+      const verdict = await sendCheck(deps, check, key)
+      const isConclusive =
+        api.upstream.credential?.check !== undefined || 'code' in verdict || verdict.status === 'invalid'
+      if (isConclusive) return verdict
+    }
+    accepted = { isAccepted: true }
     // On the cap of unproven keys, because the request counts for the gateway's address.
-    return afterControl(
+    const control = afterControl(
       await sendCheck(deps, { ...check, entry: { ...entry, bucket: UNPROVEN_BUCKET } }, madeUpKey(key)),
     )
+    return 'code' in control ? { ...control, ...accepted } : control
   } catch (error) {
-    if (error instanceof AttemptError) return { code: error.code }
-    if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug) }
+    if (error instanceof AttemptError) return { code: error.code, ...accepted }
+    if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug), ...accepted }
     throw error
   }
 }
