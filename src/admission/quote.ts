@@ -7,7 +7,7 @@ import type { Api } from '../catalog/catalog.ts'
 import type { Allowance, Quote } from '../catalog/catalog-schema.ts'
 import { GatewayError } from '../errors.ts'
 import type { LimitState } from '../limits/limit-state.ts'
-import { reaches } from '../limits/plans.ts'
+import { isTierAtLeast } from '../limits/plans.ts'
 import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 import type { AdmissionDeps } from './admit.ts'
 import { readLimits } from './answer-limits.ts'
@@ -65,7 +65,7 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
 function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
   const { tier, allowance, missingForLiveCalls: missing, mode } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
-  if (!reaches(tier, api.tierRequired)) return { limitedBy: 'plan' }
+  if (!isTierAtLeast(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
   try {
     return { bucket: bucketOf({ providerKey: chooseProviderKey(api, principal) }) }

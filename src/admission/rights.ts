@@ -3,7 +3,7 @@ import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
-import { planOf, reaches } from '../limits/plans.ts'
+import { isTierAtLeast, planOf } from '../limits/plans.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 import type { CallTarget } from './parameters.ts'
@@ -21,7 +21,7 @@ export function checkRights({ api, endpoint }: CallTarget, principal: Principal,
   if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
   if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
   if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)
-  if (!reaches(tier, api.tierRequired)) throw planTooLow(api, tier)
+  if (!isTierAtLeast(tier, api.tierRequired)) throw planTooLow(api, tier)
 }
 
 /** A getter of the request. It is only read for credentials with a list of addresses. */

@@ -138,7 +138,7 @@ export class BoundedPool implements PostgresPool {
       // pool has no connections, and it is not closed, because requests that wait in it arrive here
       // too.
       if (pool !== this.#pool) return await this.#checkOut(limit)
-      if (!limit.isOver && this.#makesDo(pool, cause)) return await this.#checkOut(limit)
+      if (!limit.isOver && this.#mayWaitInPool(pool, cause)) return await this.#checkOut(limit)
       if (this.#access.learn(cause)) {
         this.#options.log.info({ reason: String(cause) }, 'connecting to postgres in another way')
         this.#pool = this.#openPool()
@@ -153,7 +153,7 @@ export class BoundedPool implements PostgresPool {
    * If Postgres has no free connection, requests wait for a connection of the pool, as in a full
    * pool. Fails closed if the pool has no connection, because then none can become free.
    */
-  #makesDo(pool: pg.Pool, cause: unknown): boolean {
+  #mayWaitInPool(pool: pg.Pool, cause: unknown): boolean {
     const connected = this.#connected.get(pool)?.size ?? 0
     if (sqlState(cause) !== TOO_MANY_CONNECTIONS || connected === 0) return false
     this.#logFailure(cause)

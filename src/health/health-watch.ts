@@ -189,7 +189,7 @@ export class HealthCache {
   /**
    * Whether there may be accounts whose undeclared parameters led to a rate limit of the source.
    */
-  limitsCallers(slug: string): boolean {
+  hasLimitedCallers(slug: string): boolean {
     return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.#clock.now()
   }
 

@@ -14,7 +14,7 @@ export function planOf(tier: Tier): PlanName {
   return PLAN_OF_TIER[tier]
 }
 
-export function reaches(tier: Tier, required: Tier): boolean {
+export function isTierAtLeast(tier: Tier, required: Tier): boolean {
   return TIERS.indexOf(tier) >= TIERS.indexOf(required)
 }
 

@@ -6,7 +6,7 @@ import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
 import type { ProviderKeyState } from '../db/provider-keys.ts'
 import type { HealthView } from '../health/health-view.ts'
-import { reaches } from '../limits/plans.ts'
+import { isTierAtLeast } from '../limits/plans.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 import { CONDITIONS, type ConditionWord, conditionOf, sourceStateWord } from '../portal/condition.ts'
 import { objectSchema } from './api-tools.ts'
@@ -42,7 +42,7 @@ export function briefApiStateOf(api: Api, observer: Observer): Static<ReturnType
   return {
     status: statusOf(api, observer),
     tier_required: api.tierRequired,
-    within_your_plan: reaches(observer.tier, api.tierRequired),
+    within_your_plan: isTierAtLeast(observer.tier, api.tierRequired),
   }
 }
 const briefApiStateSchema = () => Type.Object(BriefApiState)

@@ -223,7 +223,7 @@ async function changeUser(client: OperatorClient, subject: string, change: objec
 function userChange(values: Values): object {
   return {
     ...tierOf(values, 'tier'),
-    ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
+    ...(isEnabledBy(values) === undefined ? {} : { disabled: isEnabledBy(values) === false }),
     ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
   }
 }
@@ -251,7 +251,7 @@ async function upstreamChange(values: Values): Promise<object> {
   const key = file === undefined ? undefined : await readKey(file)
   return {
     ...tierOf(values, 'tierRequired'),
-    ...(onOff(values) === undefined ? {} : { enabled: onOff(values) }),
+    ...(isEnabledBy(values) === undefined ? {} : { enabled: isEnabledBy(values) }),
     ...(values.caps === undefined ? {} : { caps: parseCaps('--caps', values.caps) }),
     ...(key === undefined ? {} : { key }),
   }
@@ -271,7 +271,7 @@ function tierOf({ tier }: Values, member: string): object {
   return { [member]: tier }
 }
 
-function onOff({ enable, disable }: Values): boolean | undefined {
+function isEnabledBy({ enable, disable }: Values): boolean | undefined {
   if (enable && disable) throw new UsageError('--enable and --disable cannot be used together.')
   return enable ? true : disable ? false : undefined
 }

@@ -126,7 +126,7 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     const team = await teamFor(db, { teamId: id, userId: user.id }, ALL_ROLES)
     const member = await memberOf(db, id, memberId)
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
-    if (member.role === 'owner') throw ownerStays(member.id === user.id)
+    if (member.role === 'owner') throw ownerImmutable(member.id === user.id)
     const revokesKeys = request.query.revokeKeys === 'true'
     const removed = await withAnnouncement(
       { redis, log: request.log },
@@ -143,7 +143,7 @@ function routeRemoval(app: App, { db, redis }: Context): void {
   })
 }
 
-function ownerStays(isLeaving: boolean): GatewayError {
+function ownerImmutable(isLeaving: boolean): GatewayError {
   const hint = 'Make another member the owner with POST /v1/teams/{id}/transfer, or delete the team'
   return new GatewayError('OWNER_IMMUTABLE', isLeaving ? { hint } : {})
 }

@@ -75,8 +75,8 @@ export class CallLogWriter {
     const { days, dropped, now } = this.#deps
     const { accountId, mode, refusedByPlan } = call
     if (days === 0 || accountId === undefined || mode === undefined) return
-    if (!this.#room.takes(call)) dropped.add('size')
-    else if (refusedByPlan && !this.#refusals.takes(accountId, refusedByPlan.perMinute)) dropped.add('account')
+    if (!this.#room.hasRoomFor(call)) dropped.add('size')
+    else if (refusedByPlan && !this.#refusals.countAndCheck(accountId, refusedByPlan.perMinute)) dropped.add('account')
     else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.add('postgres')
     else {
       this.#rows.push({ ...toRow(call), account_id: accountId, mode, at: Math.round(now()) })
@@ -171,7 +171,11 @@ class RefusalWindow {
   #counts = new Map<string, number>()
   #endsAt = 0
 
-  takes(accountId: string, perMinute: number): boolean {
+  /**
+   * Counts a refused call.
+   * @returns whether its row may be written
+   */
+  countAndCheck(accountId: string, perMinute: number): boolean {
     const now = performance.now()
     if (now >= this.#endsAt) {
       this.#counts = new Map()
@@ -203,7 +207,7 @@ class DayRoom {
     this.#deps = deps
   }
 
-  takes({ refusedByPlan, mode, code }: EndedCall): boolean {
+  hasRoomFor({ refusedByPlan, mode, code }: EndedCall): boolean {
     if (refusedByPlan || mode === 'test') return this.#used < SHARES.free
     return this.#used < (code === undefined ? SHARES.charged : SHARES.failed)
   }

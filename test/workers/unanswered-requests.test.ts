@@ -13,7 +13,7 @@ describe('requests that callers do not wait for to the end', () => {
      */
     const leave = (slug: string, patienceMs: number): boolean => {
       clock.ms += patienceMs
-      return unanswered.abandoned(slug, patienceMs)
+      return unanswered.recordAbandoned(slug, patienceMs)
     }
     return { unanswered, leave }
   }

@@ -35,7 +35,7 @@ function rewrite(value: unknown, parameters: Map<string, Parameter>): unknown {
       const parameter = parameters.get(plainName(name))
       return [
         name,
-        parameter && repeats(member, parameter.recorded)
+        parameter && repeatsParameter(member, parameter.recorded)
           ? inTypeOf(member, parameter.given)
           : rewrite(member, parameters),
       ]
@@ -43,7 +43,7 @@ function rewrite(value: unknown, parameters: Map<string, Parameter>): unknown {
   )
 }
 
-function repeats(member: unknown, parameter: unknown): boolean {
+function repeatsParameter(member: unknown, parameter: unknown): boolean {
   if (typeof member === 'number' && typeof parameter === 'number') return Math.abs(member - parameter) < GRID_STEP
   const isText = typeof member === 'string' || typeof member === 'number'
   return isText && String(member).toLowerCase() === String(parameter).toLowerCase()

@@ -56,7 +56,7 @@ export async function limitedMs(
   { redis, clock, health }: Pick<UpstreamDeps, 'redis' | 'clock' | 'health'>,
   { slug, accountId }: { slug: string; accountId: string },
 ): Promise<number> {
-  if (!health.limitsCallers(slug)) return 0
+  if (!health.hasLimitedCallers(slug)) return 0
   const until = await redis.zscore(upstreamKeys.limitedCallers(slug), accountId)
   return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - clock.now()))
 }

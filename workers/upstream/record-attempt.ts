@@ -202,7 +202,7 @@ export class AttemptRecorder {
       source === 'call' &&
       !(error instanceof UnsentError) &&
       error !== LOCK_LOST &&
-      unanswered.abandoned(slug, tookMs)
+      unanswered.recordAbandoned(slug, tookMs)
     )
       scheduleProbe(this.#deps, slug, { name: `unanswered-${clock.now()}`, isForced: true, isDecisive: true })
   }

@@ -25,10 +25,10 @@ export class UnansweredRequests {
   }
 
   /**
-   * The request ended with its call, too early to count.
+   * Records a request that ended with its call, too early to count.
    * @returns whether a probe should decide
    */
-  abandoned(slug: string, tookMs: number): boolean {
+  recordAbandoned(slug: string, tookMs: number): boolean {
     const now = this.#now()
     const { since, abandoned } = this.#bySlug.get(slug) ?? { since: now - tookMs, abandoned: 0 }
     const isDoubtful = abandoned + 1 >= FAILURES_TO_OPEN && now - since >= HANGING_MS

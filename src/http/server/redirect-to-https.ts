@@ -19,7 +19,7 @@ export type Redirect = (request: FastifyRequest, reply: FastifyReply) => boolean
  * @returns undefined if the public address is not `https:`
  */
 export function redirectToHttps(options: RedirectOptions): Redirect | undefined {
-  return options.baseUrl.startsWith('https:') ? (request, reply) => redirect(request, reply, options) : undefined
+  return options.baseUrl.startsWith('https:') ? (request, reply) => redirectIfPlain(request, reply, options) : undefined
 }
 
 interface RedirectOptions {
@@ -27,7 +27,7 @@ interface RedirectOptions {
   isProxy: IsProxy
 }
 
-function redirect(request: FastifyRequest, reply: FastifyReply, { baseUrl, isProxy }: RedirectOptions): boolean {
+function redirectIfPlain(request: FastifyRequest, reply: FastifyReply, { baseUrl, isProxy }: RedirectOptions): boolean {
   // This process makes the call itself for a request that was accepted, so there is no connection
   // to redirect.
   if (!(request.raw.socket instanceof Socket)) return false
