@@ -19,7 +19,7 @@ case "${1-}" in
 esac
 cd "$(dirname "$0")/.."
 
-# The network stays as it was made, and API nodes trust only SUBNET. In another network every call would seem to come from the proxy.
+# The network keeps the addresses with which it was made, and API nodes trust only SUBNET. In another network every call would seem to come from the proxy.
 # Compose cannot make a new network without stopping the containers in it.
 config=$(docker compose config)
 project=$(printf '%s\n' "$config" | sed -n 's/^name: *//p')
@@ -42,7 +42,7 @@ TEXT
   esac
 fi
 
-# The name that the compose file gives the image leads to a working version whenever this ends: the next
+# However this script ends, the name that the compose file gives the image leads to a working version, because the next
 # `docker compose up` takes it from there.
 image=$(printf '%s\n' "$config" | awk '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part item == "services:release:" && /^    image: / { print $2 }')
 serving=$(docker image inspect --format '{{.Id}}' "$image" 2>/dev/null || true)
@@ -57,14 +57,14 @@ trap 'exit 1' INT TERM
 if [ -n "$wanted" ]; then docker tag "$wanted" "$image"; else docker compose build; fi
 docker compose run --rm release
 
-# replace <service>: one container after the other, so that the machine needs room for only one more container than usual.
+# replace <service>: replaces its containers one after the other, so that the machine needs room for only a single container more than usual.
 replace() {
   old=$(docker compose ps --quiet "$1")
   count=$(echo "$old" | grep -c . || true)
   for container in $old; do
     before=$(docker compose ps --all --quiet "$1")
     docker compose up --detach --wait --no-deps --no-recreate --scale "$1=$((count + 1))" "$1" || give_up "$1" "$before"
-    # It finishes its calls; new calls go to the others by then.
+    # The container finishes its calls. By then new calls go to the other containers.
     docker stop --time 40 "$container"
     docker rm "$container"
   done
@@ -81,7 +81,7 @@ give_up() {
   exit 1
 }
 
-# running <program>: the services of the compose files that run it, also a service of an override, such as a worker for single APIs.
+# running <program>: prints the services of the compose files that run the program, also a service of an override, such as a worker for single APIs.
 running() {
   printf '%s\n' "$config" | awk -v program="$1" '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part == "services:" && /^      - / && $2 == program { sub(":", "", item); print item }'
 }
