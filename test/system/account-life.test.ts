@@ -63,8 +63,7 @@ describe('the life of an account in the portal', () => {
 
   it('a key is changed and rotated, the password recovered by mail, the data downloaded, and the account deleted', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
-      const { email, password } = await signUpIn(page)
-      await page.getByRole('link', { name: 'API keys' }).click()
+      const { email, password } = await signUpIn(page, '/account/keys')
       await page.getByRole('button', { name: 'Change First key' }).click()
       await page.getByRole('dialog').getByLabel('Label').fill('Robot')
       await page.getByRole('dialog').getByLabel('Expires').selectOption('30')
@@ -130,8 +129,7 @@ describe('the life of an account in the portal', () => {
 
   it('a change of a key that the gateway refuses stays in its dialog until it is corrected, and what is wrong there keeps nobody in the dialog', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
-      await signUpIn(page)
-      await page.getByRole('link', { name: 'API keys' }).click()
+      await signUpIn(page, '/account/keys')
       await page.getByRole('button', { name: 'Change First key' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Label').fill('Robot')
@@ -151,8 +149,7 @@ describe('the life of an account in the portal', () => {
 
   it('what is typed into a form, and the focus of a keyboard, outlive another action of the page', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
-      await signUpIn(page)
-      await page.getByRole('link', { name: 'API keys' }).click()
+      await signUpIn(page, '/account/keys')
       await page.getByLabel('Label').fill('Half typed')
       await page.getByText('What it may do').click()
       await page.getByLabel('APIs that it may call').fill('weather')
@@ -198,8 +195,7 @@ describe('the life of an account in the portal', () => {
 
   it('an account page follows the log-in of another tab, and a refused form gives the focus back', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page, context) => {
-      const first = await signUpIn(page)
-      await page.goto('/account/settings')
+      const first = await signUpIn(page, '/account/settings')
       await page.getByText(first.email).waitFor()
       const other = await context.newPage()
       await other.goto('/account')

@@ -60,8 +60,7 @@ describe('the pages of calls in the portal', () => {
 
   it('the page of an unknown call says that the log does not have it, and an id of a wrong form is not sent', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
-      await signUpIn(page)
-      await page.goto(`/account/calls/call_${'0'.repeat(32)}`)
+      await signUpIn(page, `/account/calls/call_${'0'.repeat(32)}`)
       await page.getByText('The log has no call of your account with this id.').waitFor()
       await page.goto('/account/calls')
       await page.getByText('The log has no calls of your account yet').waitFor()

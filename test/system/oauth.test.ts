@@ -601,8 +601,7 @@ describe('an application that signs in', () => {
     const verifier = codeVerifier()
     const address = authorizeUrl(url, mine, { code_challenge: codeChallenge(verifier) })
     await visitPortal(t, { gateway, browser, mayLoad: [new URL(redirectUri).origin] }, async (page) => {
-      const { email } = await signUpIn(page)
-      await page.goto(address.href)
+      const { email } = await signUpIn(page, address.href)
       await page.getByText('Test application').waitFor()
       const consentPage = page.url()
       await page.getByText(email).waitFor()

@@ -5,7 +5,7 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { signUpIn, visitPortal } from '../support/portal.ts'
+import { signUpByForm, signUpIn, visitPortal } from '../support/portal.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** Connections to this port are refused. */
@@ -35,8 +35,10 @@ describe('the portal', () => {
 
   it('the portal takes a newcomer from sign-up over a key to an answer, and refuses the key once it is revoked', async (t) => {
     await withPage(t, async (page) => {
-      await signUpIn(page)
+      await signUpByForm(page)
       await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByRole('button', { name: /^Revoke First key agw_test_….{4}$/ }).waitFor()
+      assert.equal(await page.getByRole('button', { name: /^Revoke/ }).count(), 1)
       await page.getByLabel('Label').fill('by hand')
       await page.getByRole('button', { name: 'Create key' }).click()
       const key = (await page.locator('[data-new-key]').textContent()) ?? ''
@@ -176,8 +178,7 @@ describe('the portal', () => {
 
   it('the portal sends calls under the log-in without a key, with test data or live data, and shows what a mistake was', async (t) => {
     await withPage(t, async (page) => {
-      const { email } = await signUpIn(page)
-      await page.goto('/apis/trivia')
+      const { email } = await signUpIn(page, '/apis/trivia')
       await page.getByLabel('amount').fill('500')
       await page.getByRole('button', { name: 'Send' }).click()
       await page.getByText(/400 in \d/).waitFor()
@@ -213,7 +214,7 @@ describe('the portal', () => {
       const sent = page.waitForRequest(/\/v1\/call\//)
       await page.getByRole('button', { name: 'Send' }).click()
       assert.equal((await sent).headers()['x-gateway-mode'], undefined)
-      // The first key is the only key that was made on the way.
+      // No key was made on the way.
       await page.goto('/account/keys')
       await page.getByRole('button', { name: /^Revoke First key agw_test_….{4}$/ }).waitFor()
       assert.equal(await page.getByRole('button', { name: /^Revoke/ }).count(), 1)
@@ -249,8 +250,7 @@ describe('the portal', () => {
   it('the portal manages a team, its members and its keys', async (t) => {
     const colleague = await signUp(gateway)
     await withPage(t, async (page) => {
-      await signUpIn(page)
-      await page.goto('/account/teams')
+      await signUpIn(page, '/account/teams')
       await page.getByLabel('Name').fill('Blue team')
       await page.getByRole('button', { name: 'Create team' }).click()
       const team = page.getByRole('region', { name: 'Blue team' })
@@ -340,8 +340,7 @@ describe('the portal', () => {
     const example = (await loadUpstreams()).get('geocoding')?.endpoints['/search']?.example
     upstream.play('geocoding', () => example?.response)
     await withPage(t, async (page) => {
-      await signUpIn(page)
-      await page.goto('/apis/geocoding')
+      await signUpIn(page, '/apis/geocoding')
       const buttons = page.locator('[data-try] button[type=submit]')
       for (let left = 9; left >= 0; left -= 1) {
         await buttons.first().click()
@@ -370,8 +369,7 @@ describe('the portal', () => {
 
   it('the portal changes the password, warns of a common one, and makes keys that expire', async (t) => {
     await withPage(t, async (page) => {
-      const { email, password } = await signUpIn(page)
-      await page.getByRole('link', { name: 'Settings' }).click()
+      const { email, password } = await signUpIn(page, '/account/settings')
       await page.getByLabel('New password').fill('password123')
       await page.getByText('one of the most common passwords').waitFor()
       await page.getByLabel('New password').fill('another long password')

@@ -29,8 +29,7 @@ async function type(page: Page, name: string, text: string): Promise<void> {
 }
 
 async function record(page: Page): Promise<void> {
-  await signUpIn(page)
-  await page.goto('/')
+  await signUpIn(page, '/')
   await shoot(page, 2_000)
   await page.locator('#catalog').evaluate((element) => element.scrollIntoView())
   await shoot(page, 800)
