@@ -223,8 +223,10 @@ function forecastOf({ body }: CallOutcome): Forecast {
   return JSON.parse(body)
 }
 
-function describeProgress({ position, etaMs = 0 }: Forecast): string {
-  const seconds = Math.ceil(etaMs / 1_000)
+function describeProgress({ position, etaMs }: Forecast): string {
+  // An operator holds the calls of the API.
+  if (position !== undefined && etaMs === undefined) return `The call has place ${position + 1} in the queue and waits.`
+  const seconds = Math.ceil((etaMs ?? 0) / 1_000)
   if (seconds === 0 && !position) return 'The call is under way.'
   const place =
     position === undefined ? 'The call waits in the queue' : `The call has place ${position + 1} in the queue`

@@ -166,9 +166,12 @@ async function pendingAnswer({ catalog }: Context, positions: QueuePositions, ca
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const { waiting } = call
+  const isHeld = api.pausedMode === 'hold'
   // A stored answer will serve the call.
-  if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-  const { ahead, etaMs } = await positions.of({ api, call: waiting })
+  if (!waiting && !isHeld) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
+  const { ahead, etaMs } = waiting ? await positions.of({ api, call: waiting }) : { ahead: -1, etaMs: 0 }
+  // An operator decides when the call is sent.
+  if (isHeld) return { status: 'pending', id: call.id, ...(ahead >= 0 && { position: ahead }) }
   // Neither the call nor the call whose answer it shares is in the wait queue, because it already
   // has a permit or needs none.
   return ahead < 0

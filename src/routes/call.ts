@@ -106,7 +106,11 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   reply.headers(rateLimitHeaders(left, waitedMs))
   if (end.kind !== 'reply') {
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    if (end.kind === 'accepted') return answerAccepted(reply, admitted, waitedMs)
+    if (end.kind === 'accepted') {
+      // An operator decides when a held call is sent.
+      const isHeld = context.catalog.get(job.slug)?.pausedMode === 'hold'
+      return answerAccepted(reply, admitted, isHeld ? undefined : Math.max(0, Math.round(queueing.etaMs - waitedMs)))
+    }
     throw end.error
   }
   const { head, body } = end.reply
@@ -145,11 +149,12 @@ async function refuse(
   throw error
 }
 
-function answerAccepted(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
+/** @param etaMs time until the call is expected to be sent; undefined: nobody knows */
+function answerAccepted(reply: FastifyReply, { job }: Admitted, etaMs: number | undefined): FastifyReply {
   const location = `/v1/calls/${job.id}`
   return reply
     .status(202)
     .header('location', location)
     .header('retry-after', '1')
-    .send({ status: 'pending', id: job.id, location, etaMs: Math.max(0, Math.round(queueing.etaMs - waitedMs)) })
+    .send({ status: 'pending', id: job.id, location, ...(etaMs !== undefined && { etaMs }) })
 }

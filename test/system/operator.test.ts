@@ -429,6 +429,21 @@ describe('the operator API', () => {
     await operator('/upstreams/mock-data/resume', { method: 'POST' })
   })
 
+  it('the answers for a call that an operator holds have its place in the queue, and no time at which it would be sent', async () => {
+    const { live } = await signUp(gateway)
+    await operator('/upstreams/mock-data/pause', { method: 'POST', body: { mode: 'hold' } })
+    // A node learns of the pause within a second.
+    await until(async () => (await send(gateway, '/v1/catalog/mock-data')).body.health.status === 'Down')
+    const headers = { prefer: 'respond-async' }
+    const started = await send(gateway, '/v1/call/mock-data/users?id=3&held=1', { key: live, headers })
+    assert.deepEqual(Object.keys(started.body), ['status', 'id', 'location'])
+    const seen = await send(gateway, started.body.location, { key: live })
+    assert.deepEqual(Object.keys(seen.body), ['status', 'id', 'position'])
+    assert.equal(seen.body.position, 0)
+    assert.equal((await send(gateway, started.body.location, { method: 'DELETE', key: live })).status, 204)
+    await operator('/upstreams/mock-data/resume', { method: 'POST' })
+  })
+
   it('the operator API shows queues, caps left, health and processes', async () => {
     await until(async () => (await operator('/overview')).body.processes.length >= 4)
     const { body } = await operator('/overview')
