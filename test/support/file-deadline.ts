@@ -31,5 +31,8 @@ function endAfter(ms: number): void {
 /** Called when a file begins. */
 export const onFileStart = (): void => endAfter(PROCESS_MS_MAX)
 
+/** Called when a file has ended. A spare process may wait for its next file without a limit. */
+export const onFileEnd = (): void => clearTimeout(deadline)
+
 /** Called when all files of the process have ended. */
 export const onFilesEnd = (): void => endAfter(CLOSING_MS_MAX)

@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { hasSharingEnded } from '../tools/shared-processes.ts'
-import { FILE_MS_MAX, onFileStart, onFilesEnd } from './file-deadline.ts'
+import { FILE_MS_MAX, onFileEnd, onFileStart, onFilesEnd } from './file-deadline.ts'
 
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -35,6 +35,7 @@ export async function takeFiles(list: string, { isSpare }: { isSpare: boolean })
         await import(file)
       })
     })
+    onFileEnd()
   }
   onFilesEnd()
 }
