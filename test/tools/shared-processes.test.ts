@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { endSharing, hasSharingEnded, shareProcesses } from './shared-processes.ts'
+import { endSharing, hasSharingEnded, reaches, shareProcesses } from './shared-processes.ts'
 import { ROOT } from './sources.ts'
 
 it('each test file is in the list of the processes that share files, or has a process of its own', async (t) => {
@@ -39,4 +39,10 @@ it('no file of any list begins after the sharing has ended', async (t) => {
   assert.equal(hasSharingEnded(list), false)
   endSharing(folder)
   assert.equal(hasSharingEnded(list), true)
+})
+
+it('what a test file imports is found, whatever its texts look like, and a pattern in place of a file imports nothing', () => {
+  const importsBrowser = (file: string) => reaches(file, (path) => path === 'test/support/browser.ts')
+  const found = ['system/portal', 'system/openapi', 'system/*'].map((name) => importsBrowser(`test/${name}.test.ts`))
+  assert.deepEqual(found, [true, false, false])
 })

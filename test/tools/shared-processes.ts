@@ -9,10 +9,16 @@ import { memoize } from '../../src/async/memoize.ts'
  */
 const NEEDS_OWN_PROCESS = /process\.on\(|memoryUsage|setDefaultCACertificates/
 
+/**
+ * The files of this project that a file imports. A text of a test may look like an import of a file
+ * that does not exist, and the command line may name a pattern in place of a file.
+ */
 const importsOf = memoize(
   (file: string) => file,
   (file) =>
-    [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path)),
+    [...(existsSync(file) ? readFileSync(file, 'utf8') : '').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) =>
+      join(dirname(file), path),
+    ),
 )
 
 /**
