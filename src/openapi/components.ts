@@ -167,7 +167,7 @@ export const pendingCall: JsonSchema = {
     etaMs: {
       type: 'integer',
       description:
-        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way',
+        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way; absent while an operator holds the calls of the API',
     },
   },
 }

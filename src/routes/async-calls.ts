@@ -41,7 +41,7 @@ const Pending = Type.Object({
   etaMs: Type.Optional(
     Type.Integer({
       description:
-        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way',
+        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way; absent while an operator holds the calls of the API',
     }),
   ),
 })
@@ -165,16 +165,11 @@ async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<b
 async function pendingAnswer({ catalog }: Context, positions: QueuePositions, call: AsyncCall): Promise<object> {
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
-  const { waiting } = call
-  const isHeld = api.pausedMode === 'hold'
-  // A stored answer will serve the call.
-  if (!waiting && !isHeld) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-  const { ahead, etaMs } = waiting ? await positions.of({ api, call: waiting }) : { ahead: -1, etaMs: 0 }
-  // An operator decides when the call is sent.
-  if (isHeld) return { status: 'pending', id: call.id, ...(ahead >= 0 && { position: ahead }) }
-  // Neither the call nor the call whose answer it shares is in the wait queue, because it already
-  // has a permit or needs none.
-  return ahead < 0
-    ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-    : { status: 'pending', id: call.id, position: ahead, etaMs }
+  const pending = { status: 'pending', id: call.id }
+  const place = call.waiting && (await positions.of({ api, call: call.waiting }))
+  // A call without a place has a permit, needs none, or gets a stored answer.
+  const { ahead, etaMs } = place && place.ahead >= 0 ? place : { ahead: undefined, etaMs: 0 }
+  // An operator decides when a held call is sent.
+  if (api.pausedMode === 'hold') return { ...pending, ...(ahead !== undefined && { position: ahead }) }
+  return { ...pending, position: ahead ?? 0, etaMs }
 }
