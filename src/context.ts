@@ -118,11 +118,8 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const announcements = new Announcements(config.redisUrls, log)
   const health = new HealthCache({ redis, announcements, clock, log }, sourcesOf(catalog))
   health.open()
-  const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections, connectionsMin: 1 })
-  const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
-  const strangersDb = openDatabase(config.databaseUrl, log, strangers)
-  openConnections(strangersDb, STRANGERS_CONNECTIONS_MAX)
-  const reportsDb = openDatabase(config.databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX })
+  const databases = openDatabases(config, log)
+  const { db } = databases
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const now = () => clock.now()
@@ -139,9 +136,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     callLines: new CallLines(log),
     callLog: openCallLog(config, { log, now, dropped: telemetry.droppedRows }),
     catalog,
-    db,
-    strangersDb,
-    reportsDb,
+    ...databases,
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
@@ -159,12 +154,26 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     callEnds: new CallEndBatcher(redis, log),
     monthLoads: new SingleFlight(),
     monthNotices: mailer && new MonthNotices({ db, log, config, mailer }),
-    ...{ clock, announcements, health },
+    clock,
+    announcements,
+    health,
     settings,
     ownApis,
     telemetry,
     isDraining: false,
     cacheRedis,
+  }
+}
+
+/** The same database by three pools, so that strangers and reports take no connection of calls. */
+function openDatabases({ databaseUrl, databaseConnections }: Config, log: Log) {
+  const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
+  const strangersDb = openDatabase(databaseUrl, log, strangers)
+  openConnections(strangersDb, STRANGERS_CONNECTIONS_MAX)
+  return {
+    db: openDatabase(databaseUrl, log, { connectionsMax: databaseConnections, connectionsMin: 1 }),
+    strangersDb,
+    reportsDb: openDatabase(databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX }),
   }
 }
 
