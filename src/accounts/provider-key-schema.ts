@@ -75,7 +75,7 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   const byItself =
     api.pausedMode === 'hold'
       ? `The gateway checks it when the operator resumes ${name}.`
-      : 'The gateway checks it again within a minute.'
+      : `The gateway checks it again ${soonOrAt(at, nextAt)}.`
   const next = nextAt === null ? `Validate it again when ${until}.` : byItself
   return {
     code,
@@ -83,6 +83,14 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
     at: at.toISOString(),
     nextAt: nextAt?.toISOString() ?? null,
   }
+}
+
+const MINUTE_MS = 60_000
+
+/** A cap with long windows may have no room for hours. */
+function soonOrAt(failedAt: Date, nextAt: Date | null): string {
+  if (nextAt === null || nextAt.getTime() - failedAt.getTime() <= MINUTE_MS) return 'within a minute'
+  return `at ${nextAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
 const notCheckable = (name: string): string =>

@@ -36,7 +36,9 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   throw new Error('job data do not fit version 1 of validate-key')
 }
 
-/** If the upstream could not decide about a key, how long until the next try, milliseconds. */
+/**
+ * If the upstream could not decide about a key, how long until the next try at least, milliseconds.
+ */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
 /** Tries and pauses of the job, because another worker may run it if this worker cannot. */

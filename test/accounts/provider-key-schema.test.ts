@@ -40,7 +40,7 @@ describe('the answer about a provider key', () => {
     assert.equal(failureOf(failed({ saved_at: at(11) })), null)
   })
 
-  it('a failure says when the key is checked again: within a minute, when a held API is resumed, or when its owner asks', () => {
+  it('a failure says when the key is checked again: within a minute, at a later time, when a held API is resumed, or when its owner asks', () => {
     const next = () => [at(20), null].map((next_validation_at) => failureOf(failed({ next_validation_at }))?.message)
     const api = catalog.get('news') ?? assert.fail()
     const words = 'News did not give a usable answer, so the key could not be checked. The key is saved.'
@@ -48,6 +48,11 @@ describe('the answer about a provider key', () => {
       `${words} The gateway checks it again within a minute.`,
       `${words} Validate it again when News answers.`,
     ])
+    const later = failureOf(failed({ next_validation_at: at(3_610) }))
+    assert.equal(
+      later?.message,
+      `${words} The gateway checks it again at ${later?.nextAt?.slice(0, 16).replace('T', ' ')} UTC.`,
+    )
     applySettings(api, { pausedMode: 'hold' })
     assert.deepEqual(next(), [
       `${words} The gateway checks it when the operator resumes News.`,

@@ -247,7 +247,7 @@ test('a key is not valid yet if the made-up key meets a limit, and its validatio
   assert.deepEqual([(await key()).status, (await key()).failure_code], ['unvalidated', 'UPSTREAM_RATE_LIMITED'])
 })
 
-test('a key becomes valid although the cap has no room for the made-up key at the first try', async (t) => {
+test('if the cap has no room for the made-up key at the first try, the second try comes when the cap has room, and the key becomes valid', async (t) => {
   // Unproven keys may take a quarter of the shared cap: a single request.
   const { upstream, redis, key, enqueue, validate, delayed } = await open(t, CRYPTO, 'concurrency=10,4/3600')
   await redis.set(keys.rememberedSince, 0)
@@ -259,7 +259,9 @@ test('a key becomes valid although the cap has no room for the made-up key at th
   })
   await enqueue()
   assert.equal(await validate(), true)
-  assert.deepEqual([(await key()).failure_code, sent], ['UPSTREAM_CAP_EXHAUSTED', ['key']])
+  const { failure_code, failed_at, next_validation_at: nextAt } = await key()
+  assert.deepEqual([failure_code, sent], ['UPSTREAM_CAP_EXHAUSTED', ['key']])
+  assert.ok(failed_at && nextAt && nextAt.getTime() - failed_at.getTime() > 3_500_000)
   // The window has passed.
   await redis.del(capKeys.all(CRYPTO, UNPROVEN_BUCKET))
   for (const job of await delayed()) await job.promote()

@@ -26,8 +26,17 @@ import type { WorkerDeps } from './worker-deps.ts'
 /** Longest duration of a validation with its wait for a permit, milliseconds. */
 const VALIDATE_MS_MAX = 30_000
 
+/** Why nothing is known about the key. */
+interface Undecided {
+  code: ValidationFailureCode
+  /** The upstream has accepted the key, and only the made-up key is left to try. */
+  isAccepted?: true
+  /** How long the cap or the breaker sends nothing for this key, milliseconds. */
+  retryAfterMs?: number | undefined
+}
+
 /** What the upstream said about the key, or why it said nothing. */
-type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode; isAccepted?: true }
+type Verdict = { status: 'valid' | 'invalid' } | Undecided
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not
@@ -52,7 +61,7 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
       await withAnnouncement({ redis, log }, [row.account_id], () => setStatus(db, row, verdict.status))
     else {
       const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
-      await noteFailure(deps, { ...verdict, row, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
+      await noteFailure(deps, { ...verdict, row, waitMs: isFinal ? undefined : nextWaitMs(job, verdict) }, job)
     }
   } finally {
     if (reply) {
@@ -80,24 +89,19 @@ async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid
   await setProviderKeyStatus(db, id, status)
 }
 
-function nextWaitMs({ attemptsStarted }: Job): number | undefined {
-  return TRY_AGAIN_MS[attemptsStarted - 1]
+/**
+ * Undefined after the last try. A try before the cap or the breaker lets a request through would be
+ * in vain: a cap of one request an hour would get all tries in its first minutes.
+ */
+function nextWaitMs({ attemptsStarted }: Job, { retryAfterMs = 0 }: Undecided): number | undefined {
+  const waitMs = TRY_AGAIN_MS[attemptsStarted - 1]
+  return waitMs && Math.max(waitMs, retryAfterMs)
 }
 
 /** @throws DelayedError if the job runs again after `waitMs` */
 async function noteFailure(
   { db, redis, log }: WorkerDeps,
-  {
-    row,
-    code,
-    isAccepted,
-    waitMs,
-  }: {
-    row: OwnedProviderKey
-    code: ValidationFailureCode
-    isAccepted?: true
-    waitMs: number | undefined
-  },
+  { row, code, isAccepted, waitMs }: Undecided & { row: OwnedProviderKey; waitMs: number | undefined },
   job: Job,
 ): Promise<void> {
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
@@ -174,7 +178,7 @@ async function tryKey(
     )
     return 'code' in control ? { ...control, ...accepted } : control
   } catch (error) {
-    if (error instanceof AttemptError) return { code: error.code, ...accepted }
+    if (error instanceof AttemptError) return { code: error.code, retryAfterMs: error.retryAfterMs, ...accepted }
     if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug), ...accepted }
     throw error
   }
