@@ -57,6 +57,18 @@ export function filledText(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value : null
 }
 
+/**
+ * The whole address of a web page or file. A link without protocol, or relative to a page that
+ * callers do not know, would lead nowhere. Null if the value is no text, or if the address of the
+ * page is needed and not given.
+ */
+export function webAddress(value: unknown, pageUrl?: unknown): string | null {
+  if (typeof value !== 'string' || /^https?:/i.test(value)) return text(value)
+  if (value.startsWith('//')) return `https:${value}`
+  const url = value !== '' && typeof pageUrl === 'string' ? URL.parse(value, pageUrl) : null
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : null
+}
+
 /** A finite JSON number. */
 export function number(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
-import { amount, integer, isObject, members, text, texts } from '../catalog/json.ts'
+import { amount, integer, isObject, members, text, texts, webAddress } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
@@ -60,7 +60,8 @@ const coin = record({
   market_cap_rank: field.wholeNumber('market_cap_rank', '1 for the largest'),
   circulating_supply: field.amount('market_data.circulating_supply', 'Coins in circulation'),
   max_supply: field.amount('market_data.max_supply', 'Coins that can ever exist; null if unbounded'),
-  image_url: field.text('image.large', 'Logo of the coin'),
+  // Without a logo the source names a file that is nowhere, "missing_large.png".
+  image_url: field.text(({ image }) => webAddress(members(image).large), 'Logo of the coin'),
   homepage: field.text(
     ({ links }) => texts(members(links).homepage).find((url) => url !== ''),
     'Website of the project',

@@ -90,13 +90,14 @@ function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | u
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()
 }
 
-/** The newest row with a value: rows come newest first, and years not yet published have none. */
+/** The newest row with a value: years not yet published have none. */
 function latestRow({ body }: { body: unknown }): Source | ResponseClass | undefined {
   const [head, rows] = items(body)
   if (!isObject(head)) return undefined
   if (rows === null || (rows === undefined && numeric(head.total) === 0)) return notFound()
   if (!Array.isArray(rows)) return undefined
-  const row = objects(rows).find(({ value }) => number(value) !== null)
+  const published = objects(rows).filter(({ value }) => number(value) !== null)
+  const [row] = published.toSorted((one, other) => (year(other.date) ?? 0) - (year(one.date) ?? 0))
   if (!row) return rows.every((other) => isObject(other) && other.value === null) ? notFound() : undefined
   return { ...row, lastupdated: head.lastupdated }
 }

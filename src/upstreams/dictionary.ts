@@ -1,5 +1,15 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, isObject, items, listedObjects, members, objects, text, texts } from '../catalog/json.ts'
+import {
+  filledText,
+  isObject,
+  items,
+  listedObjects,
+  members,
+  objects,
+  text,
+  texts,
+  webAddress,
+} from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -9,6 +19,8 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
 import freeRecordings from './recordings/dictionary.fallback.json' with { type: 'json' }
 import recordings from './recordings/dictionary.json' with { type: 'json' }
+
+const ORIGIN = 'https://api.dictionaryapi.dev'
 
 /** Wiktionary has two levels; an answer with thousands is not followed further. */
 const SENSE_DEPTH_MAX = 3
@@ -27,7 +39,7 @@ const definition = record({
     synonyms: field.texts('synonyms', 'Words of the same meaning, for the part of speech'),
     antonyms: field.texts('antonyms', 'Words of the opposite meaning, for the part of speech'),
   }),
-  audio_url: field.text('audio', 'Recording of the pronunciation'),
+  audio_url: field.text(({ audio }) => webAddress(audio, ORIGIN), 'Recording of the pronunciation'),
   source_urls: field.texts('sourceUrls', 'Pages the entry comes from'),
   license: field.nullableRecord('license', 'Licence of the text', {
     name: field.text('name', 'Name of the licence'),
@@ -93,7 +105,7 @@ export default upstream({
     licence: 'https://creativecommons.org/licenses/by-sa/3.0/',
     attribution: 'Definitions from Wiktionary (CC BY-SA 3.0) by dictionaryapi.dev; link to source_urls',
   },
-  baseUrl: 'https://api.dictionaryapi.dev',
+  baseUrl: ORIGIN,
   caps: { concurrency: 4, rates: [{ max: 450, seconds: 300 }] },
   // If its origin is down, Cloudflare in front of it makes callers wait long for a 522.
   attemptTimeoutMs: 5_000,

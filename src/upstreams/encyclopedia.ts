@@ -1,11 +1,14 @@
 import { field, record, required } from '../catalog/fields.ts'
-import { members } from '../catalog/json.ts'
+import { members, text, webAddress } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter, trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
+import { failed } from '../catalog/response-class.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/encyclopedia.json' with { type: 'json' }
+
+const ORIGIN = 'https://en.wikipedia.org'
 
 const TITLE_BYTES_MAX = 255
 
@@ -14,13 +17,13 @@ const summary = record({
   description: field.text('description', 'A few words'),
   extract: field.text('extract', 'Plain text; "X may refer to:" on a disambiguation page'),
   page_url: field.text('content_urls.desktop.page', 'Page of the article'),
-  thumbnail_url: field.text('thumbnail.source', 'Small picture of the article'),
+  thumbnail_url: field.text(({ thumbnail }) => sourceOf(thumbnail), 'Small picture of the article'),
   type: field.text('type', 'standard, disambiguation, no-extract or mainpage'),
   page_id: field.integer('pageid', 'Number of the page'),
   wikidata_id: field.text('wikibase_item', 'Id of the subject at Wikidata'),
   lang: field.text('lang', 'Language of the article, ISO 639-1'),
   updated_at: field.text('timestamp', 'ISO 8601'),
-  image_url: field.text('originalimage.source', 'Picture of the article in full size'),
+  image_url: field.text(({ originalimage }) => sourceOf(originalimage), 'Picture of the article in full size'),
   coordinates: field.nullableRecord('coordinates', 'Place of the subject, if it has a place', {
     lat: required.number('lat', 'Degrees north'),
     lon: required.number('lon', 'Degrees east'),
@@ -39,7 +42,7 @@ export default upstream({
     licence: 'https://creativecommons.org/licenses/by-sa/4.0/',
     attribution: 'Wikipedia',
   },
-  baseUrl: 'https://en.wikipedia.org',
+  baseUrl: ORIGIN,
   headers: { accept: 'application/json; charset=utf-8; profile="https://www.mediawiki.org/wiki/Specs/Summary/1.5.0"' },
   credential: { accessMode: 'platform_managed', in: 'header', name: 'authorization', format: (key) => `Bearer ${key}` },
   // The upstream asks for at most 3 requests at once. With a contact in the User-Agent it allows
@@ -71,10 +74,16 @@ export default upstream({
       request: ({ title }) => ({ path: path`/api/rest_v1/page/summary/${title}` }),
       isNotFound,
       rejects: [400],
+      // The type of a problem is an address, and its title is a sentence about the failure.
+      readFrom: ({ body }) => (text(members(body).type)?.includes(':') ? failed() : body),
       example: recordings['/summary'],
     }),
   },
 })
+
+function sourceOf(picture: unknown): string | null {
+  return webAddress(members(picture).source, ORIGIN)
+}
 
 /**
  * An unknown title has the first form, until about 2025 the second, which an unknown route has

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, isObject, members, nullable, number, text } from '../catalog/json.ts'
+import { filledText, isObject, members, nullable, number, numeric, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { singleSpaced } from '../catalog/parameter-values.ts'
 import { latitude, longitude, namesOf, param } from '../catalog/parameters.ts'
@@ -20,7 +20,7 @@ const search = record({
     // House numbers have no name of their own.
     name: field.text(
       ({ name, display_name }) => filledText(name) ?? text(display_name)?.split(',')[0]?.trim(),
-      'Name of the place, in its local language',
+      'Name of the place, in English if OpenStreetMap has an English name, otherwise in its local language',
     ),
     display_name: field.text('display_name', 'Whole address in one line'),
     lat: field.numeric('lat', 'Degrees north'),
@@ -41,12 +41,16 @@ const search = record({
       },
     ),
     osm_type: field.text('osm_type', 'node, way or relation'),
-    osm_id: field.numeric('osm_id', 'With osm_type a stable name of the object'),
+    osm_id: field.wholeNumber(({ osm_id }) => numeric(osm_id), 'With osm_type a stable name of the object'),
     address: field.computed(
       nullable(
-        Type.Record(Type.String(), Type.Unknown({ description: 'Part of the address, in its local language' }), {
-          description: 'Parts of the address, keyed by OpenStreetMap names such as road or city',
-        }),
+        Type.Record(
+          Type.String(),
+          Type.Unknown({ description: 'Part of the address, in English as far as it is known' }),
+          {
+            description: 'Parts of the address, keyed by OpenStreetMap names such as road or city',
+          },
+        ),
       ),
       ({ address }) => (isObject(address) ? address : null),
     ),

@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, mapObjects, members, number, objects, text } from '../catalog/json.ts'
+import { filledText, mapObjects, members, number, objects, webAddress } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -98,8 +98,7 @@ function written(name: string): (source: Source) => unknown {
 }
 
 function imageUrl(value: unknown): string | null {
-  const image = text(value)
-  return image?.startsWith('/') ? `https://duckduckgo.com${image}` : image
+  return value === '' ? '' : webAddress(value, 'https://duckduckgo.com')
 }
 
 /** Topics, the topics of groups under the name of their group. */

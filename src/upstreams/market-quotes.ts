@@ -228,14 +228,15 @@ function barsOf({ timestamp, indicators }: Source): Source[] {
   const [open, high, low, close, volume] = ['open', 'high', 'low', 'close', 'volume'].map((name) =>
     items(columns[name]),
   )
-  return items(timestamp).map((time, index) => ({
-    timestamp: time,
+  const bars = items(timestamp).map((time, index) => ({
+    timestamp: integer(time),
     open: open?.[index],
     high: high?.[index],
     low: low?.[index],
     close: close?.[index],
     volume: volume?.[index],
   }))
+  return bars.toSorted((one, other) => (one.timestamp ?? 0) - (other.timestamp ?? 0))
 }
 
 /** ISO 8601 in whole seconds; null outside the years that it writes with four digits. */

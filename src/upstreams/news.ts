@@ -1,6 +1,6 @@
 import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required } from '../catalog/fields.ts'
-import { items, members, text } from '../catalog/json.ts'
+import { items, members, text, webAddress } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { lowerCased, trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param } from '../catalog/parameters.ts'
@@ -38,7 +38,7 @@ const news = record({
     description: field.text('description', 'First lines or summary'),
     content: field.text('content', 'Cut short on the free plan'),
     url: field.text('url', 'Page of the article'),
-    image: field.text('image', 'URL of a picture'),
+    image: field.text(({ image, url }) => webAddress(image, url), 'URL of a picture'),
     published_at: field.text('publishedAt', 'ISO 8601, UTC'),
     lang: field.text('lang', 'Language of the article, ISO 639-1'),
     source: field.record('source', 'Publication', {

@@ -133,8 +133,10 @@ function listOf(body: unknown, key: string): Source[] | undefined {
 }
 
 function outcomesOf(market: Source): Source[] {
+  const names = encodedList(market.outcomes)
   const prices = encodedList(market.outcomePrices)
-  return encodedList(market.outcomes).map((name, index) => ({ name, price: prices[index] }))
+  // With another number of prices, nobody knows which outcome a price belongs to.
+  return names.map((name, index) => ({ name, price: names.length === prices.length ? prices[index] : null }))
 }
 
 /** A list that stands in the answer as a string of JSON. */

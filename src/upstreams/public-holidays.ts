@@ -1,6 +1,6 @@
 import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { listedObjects, members, texts } from '../catalog/json.ts'
+import { listedObjects, members, text, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { countryCode, param } from '../catalog/parameters.ts'
@@ -93,7 +93,11 @@ function readable(body: unknown): Source[] | undefined {
   const isRead = days?.every(({ subdivisionCodes: codes }) =>
     Array.isArray(codes) ? texts(codes).length === codes.length : (codes ?? null) === null,
   )
-  return isRead ? days : undefined
+  return isRead ? days?.toSorted(byDate) : undefined
+}
+
+function byDate(one: Source, other: Source): number {
+  return (text(one.date) ?? '').localeCompare(text(other.date) ?? '')
 }
 
 function isNotFound({ body }: UpstreamResponse): boolean {

@@ -1,7 +1,7 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, htmlDecoded, members } from '../catalog/json.ts'
+import { filledText, htmlDecoded, members, webAddress } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { optional, param } from '../catalog/parameters.ts'
@@ -23,7 +23,7 @@ const pictureOfTheDay = record({
   title: field.htmlDecoded('title', 'Title of the picture'),
   media_type: field.text('media_type', 'image, video or iframe'),
   url: field.text(
-    (picture) => playerUrl(picture) ?? filledText(picture.hdurl) ?? picture.url,
+    (picture) => playerUrl(picture) ?? webAddress(filledText(picture.hdurl) ?? picture.url, ORIGIN),
     'The image; for a video or iframe its player, else a still, or the page when there is none',
   ),
   page_url: field.text('permalink', 'The article'),
@@ -37,7 +37,7 @@ const pictureOfTheDay = record({
       ),
     'Text by an astronomer about the picture',
   ),
-  alt: field.text('alt', 'Description for people who do not see the picture'),
+  alt: field.htmlDecoded('alt', 'Description for people who do not see the picture'),
 })
 
 export default upstream({

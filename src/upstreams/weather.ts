@@ -11,7 +11,7 @@ import recordings from './recordings/weather.json' with { type: 'json' }
 const UNITS = { interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', weathercode: 'wmo code' }
 
 const current = record({
-  time: field.text('current_weather.time', 'GMT, without zone or seconds'),
+  time: field.text('current_weather.time', 'Of the model step, in `timezone`, without offset or seconds'),
   temperature_c: field.number('current_weather.temperature', 'Degrees Celsius, 2 m above ground'),
   weathercode: field.wholeNumber(
     'current_weather.weathercode',
@@ -24,8 +24,8 @@ const current = record({
   latitude: field.number('latitude', 'Of the grid cell of the model'),
   longitude: field.number('longitude', 'Of the grid cell of the model'),
   elevation_m: field.number('elevation', 'Metres above sea level'),
-  timezone: field.text('timezone', 'Zone of `time`: GMT'),
-  utc_offset_seconds: field.number('utc_offset_seconds', 'Offset of `timezone`, seconds: 0'),
+  timezone: field.text('timezone', 'Zone of `time`: GMT, unless the call has the parameter `timezone`'),
+  utc_offset_seconds: field.number('utc_offset_seconds', 'Offset of `timezone`, seconds'),
 })
 
 export default upstream({

@@ -238,3 +238,12 @@ test('an id is refused only if it would break the request', () => {
   for (const id of ['a b', '...', 'a/b', 'a?b', 'a%2fb', 'a\\b', 'a\u0000b', 'a#b', 'a&b'])
     refused(coin, { id }, /not a coin id/)
 })
+
+test('the name of a file that is nowhere is no picture of a coin', () => {
+  const imageOf = (large: unknown) => {
+    const result = interpret(coin, { id: 'a' }, 200, { id: 'a', image: { large } })
+    return 'data' in result ? result.data.image_url : assert.fail()
+  }
+  assert.equal(imageOf('missing_large.png'), null)
+  assert.equal(imageOf('https://a.example/b.png'), 'https://a.example/b.png')
+})

@@ -114,3 +114,8 @@ test('the data say when the figures were last updated', () => {
 test('an attempt may take longer than the usual ten seconds', () => {
   assert.ok((developmentIndicators.attemptTimeoutMs ?? 0) > 10_000)
 })
+
+test('the newest figure is answered in whatever order the rows come', () => {
+  const body = [head, [row('2022', 1), row('2024', 3), row('2025', null), row('2023', 2)]]
+  assert.deepEqual(dataOf(developmentIndicators, '/population', { body }).year, 2024)
+})

@@ -225,3 +225,10 @@ test('an answer whose meanings cannot be read is invalid, and not a word without
   const second = (senses: unknown) => interpretSecond(200, { word: 'a', entries: [{ senses }] })
   assert.deepEqual(second([{ gloss: 'A.' }]), { responseClass: invalid() })
 })
+
+test('an audio without protocol or host gets both', () => {
+  const audioOf = (audio: string) => interpretData([{ word: 'a', meanings: [], phonetics: [{ audio }] }]).audio_url
+  assert.equal(audioOf('//ssl.gstatic.com/a.mp3'), 'https://ssl.gstatic.com/a.mp3')
+  assert.equal(audioOf('/media/a.mp3'), 'https://api.dictionaryapi.dev/media/a.mp3')
+  assert.equal(audioOf('http://a.example/a.mp3'), 'http://a.example/a.mp3')
+})

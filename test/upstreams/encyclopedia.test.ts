@@ -151,3 +151,16 @@ test('a key is an OAuth token in the header', () => {
 test('the gateway follows the redirect of a title that stands for another page', () => {
   assert.equal(encyclopedia.redirectsMax, 2)
 })
+
+test('pictures without protocol get one', () => {
+  const picture = { source: '//upload.wikimedia.org/a.png' }
+  const body = { ...recorded, thumbnail: picture, originalimage: picture }
+  const { thumbnail_url, image_url } = dataOf(encyclopedia, '/summary', { body })
+  assert.deepEqual([thumbnail_url, image_url], Array(2).fill('https://upload.wikimedia.org/a.png'))
+})
+
+test('a problem with status 200 is UPSTREAM_ERROR, and not an article with its title', () => {
+  for (const type of ['https://mediawiki.org/wiki/HyperSwitch/errors/internal_error', 'about:blank']) {
+    assert.equal(codeOf(encyclopedia, '/summary', { body: { type, title: 'Internal error' } }), 'UPSTREAM_ERROR')
+  }
+})

@@ -75,6 +75,10 @@ test('coordinates, bounding box and ids written as texts become numbers', () => 
   assert.deepEqual(result.bounding_box, { south: 1, north: 2, west: 3, east: 4 })
 })
 
+test('an id that no number can hold is null, and not the id of another object', () => {
+  assert.equal(found({ name: 'A', osm_id: '9007199254740993' }).osm_id, null)
+})
+
 test('an empty name is replaced by the first part of the display name', () => {
   assert.equal(found({ name: '', display_name: '45, Long Street, Town' }).name, '45')
   assert.equal(found({ name: 'Town Hall', display_name: '45, Long Street, Town' }).name, 'Town Hall')

@@ -176,3 +176,10 @@ test('an answer whose related topics or results cannot be read is invalid, and n
     for (const list of [{ 0: {} }, ['a']])
       assert.equal(classOf(200, { ...nothing, [name]: list }).code, 'UPSTREAM_INVALID_RESPONSE', name)
 })
+
+test('a picture without protocol keeps its host', () => {
+  const body = { ...nothing, Image: '//duckduckgo.com/i/a.png', RelatedTopics: [{ Icon: { URL: 'i/b.png' } }] }
+  const { image, related_topics: topics } = dataOf(body)
+  assert.equal(image, 'https://duckduckgo.com/i/a.png')
+  assert.deepEqual(topics, [{ text: null, url: null, image: 'https://duckduckgo.com/i/b.png', group: null }])
+})

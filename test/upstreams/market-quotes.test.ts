@@ -246,3 +246,15 @@ test('the shorter the range, the shorter an answer is fresh', () => {
 function quoteMeta(): unknown {
   return members(items(members(members(quote.example.response).chart).result)[0]).meta
 }
+
+test('the oldest bar is the first bar of the history', () => {
+  const rest = { timestamp: [1791207300, 1791207000], indicators: { quote: [{ close: [2, 1] }] } }
+  const bars = dataOf({ currency: 'USD' }, {}, rest).history as { time: string; close: number }[]
+  assert.deepEqual(
+    bars.map(({ time, close }) => [time, close]),
+    [
+      ['2026-10-05T13:30:00Z', 1],
+      ['2026-10-05T13:35:00Z', 2],
+    ],
+  )
+})

@@ -194,3 +194,21 @@ test('news of today are stored for a quarter of an hour, and news that are half 
   assert.equal(of('2025-09-20T23:59:00Z', '2025-09-20T00:00:00Z'), 3_600)
   assert.deepEqual([of(), of(null)], [900, 900])
 })
+
+test('the address of a picture that is relative to its article is written out', () => {
+  const article = { url: 'https://a.example/news/b', image: '/c.png' }
+  const body = { totalArticles: 1, articles: [article, { ...article, url: null, image: '//a.example/d.png' }] }
+  const result = interpretAnswers(
+    { upstream: news, endpoint: search, hasKey: true },
+    [{ status: 200, headers: {}, body }],
+    {
+      parameters: withDefaults(search, { q: 'google', max: 5 }),
+      context,
+    },
+  )
+  const articles = ('data' in result ? result.data.articles : assert.fail()) as { image: string }[]
+  assert.deepEqual(
+    articles.map(({ image }) => image),
+    ['https://a.example/c.png', 'https://a.example/d.png'],
+  )
+})

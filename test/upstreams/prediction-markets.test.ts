@@ -160,3 +160,11 @@ test('an answer without the list is invalid', () => {
 test('the body of a hundred events with all their markets is accepted', () => {
   assert.ok((predictionMarkets.bodyBytesMax ?? 0) > 20_000_000)
 })
+
+test('outcomes have no prices if there are fewer or more prices than outcomes', () => {
+  const [item] = itemsOf(markets, [{ outcomes: '["Yes", "No"]', outcomePrices: '["0.25"]' }])
+  assert.deepEqual(item?.outcomes, [
+    { name: 'Yes', price: null },
+    { name: 'No', price: null },
+  ])
+})

@@ -84,11 +84,11 @@ test('a day can occur twice, with other subdivisions and types', () => {
 })
 
 test('a day that the calendar does not have is no date', () => {
-  const body = [{ date: '2027-02-30' }, { date: '2027-02-28' }, { date: '2027-2-1' }]
+  const body = [{ date: '2027-02-28' }, { date: '2027-02-30' }, { date: '2027-2-1' }]
   const { holidays } = dataOf(publicHolidays, '/holidays', { body }) as { holidays: { date: unknown }[] }
   assert.deepEqual(
     holidays.map(({ date }) => date),
-    [null, '2027-02-28', null],
+    ['2027-02-28', null, null],
   )
 })
 
@@ -140,4 +140,14 @@ test('an answer with a day whose subdivisions cannot be read is invalid, and the
     for (const path of ['/holidays', '/next'])
       assert.equal(codeOf(publicHolidays, path, { body }), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(body))
   }
+})
+
+test('holidays are in the order of their dates', () => {
+  const on = (date: string) => ({ ...goodFriday([], []), date })
+  const body = [on('2027-12-25'), on('2027-01-01'), on('2027-03-26')]
+  const { holidays } = dataOf(publicHolidays, '/holidays', { body })
+  assert.deepEqual(
+    (holidays as { date: string }[]).map(({ date }) => date),
+    ['2027-01-01', '2027-03-26', '2027-12-25'],
+  )
 })

@@ -195,3 +195,9 @@ test("tomorrow's picture is not part of the explanation", () => {
   assert.equal(explained("Tomorrow's picture: open space"), null)
   assert.equal(explained('Tomorrow the moon is full.'), 'Tomorrow the moon is full.')
 })
+
+test('an address without protocol or host gets both, and the text for people who do not see the picture is decoded', () => {
+  assert.equal(dataWith({ hdurl: '//a.example/b.png' }).url, 'https://a.example/b.png')
+  assert.equal(dataWith({ hdurl: '/b.png' }).url, 'https://science.nasa.gov/b.png')
+  assert.equal(dataWith({ alt: 'Sun &amp; moon' }).alt, 'Sun & moon')
+})
