@@ -31,9 +31,9 @@ import {
   type TracesConfig,
 } from './config/telemetry.ts'
 import {
-  isContact,
-  PROJECT_CONTACT,
+  type Contact,
   readBuiltIn,
+  readContact,
   readUpstreams,
   type UpstreamSettings,
 } from './config/upstream-variables.ts'
@@ -60,7 +60,7 @@ export interface Config extends StoresConfig {
   secrets: ProcessSecrets
   /** How people sign in to the operator console. */
   operatorAccess: OperatorAccess
-  upstreams: {
+  upstreams: Contact & {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
     /**
@@ -68,12 +68,6 @@ export interface Config extends StoresConfig {
      * API.
      */
     variables: string[]
-    /** The contact for the `User-Agent`. */
-    contact: string
-    /** Whom users of this gateway can ask; undefined if `CONTACT` is not set. */
-    operatorContact: string | undefined
-    /** Whether `CONTACT` tells sources how to reach the operator. Some sources then allow more. */
-    isOperatorNamed: boolean
     /** Slugs that this worker serves; empty: all. */
     only: string[]
     /** Folder of OpenAPI documents. Each document is an API of the operator. */
@@ -141,9 +135,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
     upstreams: {
       bySlug: readUpstreams(environment),
       variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
-      contact: read.text('CONTACT', PROJECT_CONTACT),
-      operatorContact: read.text('CONTACT', '') || undefined,
-      isOperatorNamed: isContact(read.text('CONTACT', '')),
+      ...readContact(read),
       only: read.list('WORKER_UPSTREAMS', () => true),
       ownFolder: read.text('UPSTREAMS_DIR', '') || undefined,
       builtIn: readBuiltIn(read),

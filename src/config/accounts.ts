@@ -40,11 +40,25 @@ export function readAccounts(read: EnvironmentReader, baseUrl: string, isApiNode
   return {
     signup,
     smtpUrl,
-    mailFrom: read.text('SMTP_FROM', `agent-api-gateway@${new URL(baseUrl).hostname}`),
+    mailFrom: readSender(read) ?? `agent-api-gateway@${new URL(baseUrl).hostname}`,
     isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
     accessTokenHours: read.integer('OAUTH_ACCESS_TOKEN_HOURS', 8, [1, 24]),
     oidc: isApiNode ? readAccountsProvider(read, baseUrl) : undefined,
   }
+}
+
+/**
+ * The sender of mails, if it is set: an address, or a name and an address in angle brackets.
+ *
+ * @throws ConfigError if it is no address, because the mail server would refuse every mail
+ */
+function readSender(read: EnvironmentReader): string | undefined {
+  const value = read.text('SMTP_FROM', '')
+  if (value === '' || /^(?:[^\s@<>,]+@[^\s@<>,]+|[^<>\r\n]*<[^\s@<>,]+@[^\s@<>,]+>)$/.test(value))
+    return value || undefined
+  throw new ConfigError(
+    'SMTP_FROM must be a mail address, such as gateway@example.org or Gateway <gateway@example.org>',
+  )
 }
 
 function readSmtpUrl(read: EnvironmentReader): string | undefined {

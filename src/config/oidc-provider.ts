@@ -17,7 +17,11 @@ export interface OidcProvider {
  */
 export function readOidcProvider(read: EnvironmentReader): OidcProvider | undefined {
   const issuer = read.text('OIDC_ISSUER', '')
-  if (issuer === '') return undefined
+  if (issuer === '') {
+    const given = ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'].find((name) => read.text(name, '') !== '')
+    if (given !== undefined) throw new ConfigError(`OIDC_ISSUER is required if ${given} is set`)
+    return undefined
+  }
   if (!URL.canParse(issuer) || !(issuer.startsWith('https:') || (issuer.startsWith('http:') && isLocalAddress(issuer))))
     throw new ConfigError('OIDC_ISSUER must be an https: address')
   return {

@@ -64,8 +64,11 @@ export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]
 
 function readTrustedHeader(read: EnvironmentReader, trustProxy: string[]): TrustedHeader | undefined {
   const user = readHeaderName(read, 'TRUSTED_USER_HEADER')
-  if (user === undefined) return undefined
   const groups = readHeaderName(read, 'TRUSTED_GROUPS_HEADER')
+  if (user === undefined) {
+    if (groups !== undefined) throw new ConfigError('TRUSTED_USER_HEADER is required if TRUSTED_GROUPS_HEADER is set')
+    return undefined
+  }
   if (groups === undefined) throw new ConfigError('TRUSTED_GROUPS_HEADER is required if TRUSTED_USER_HEADER is set')
   if (trustProxy.length === 0) {
     throw new ConfigError('TRUST_PROXY is required if TRUSTED_USER_HEADER is set: the address of the access proxy')

@@ -311,6 +311,15 @@ const UNUSABLE: [string, string][] = [
   ['DATABASE_URL', 'postgres://u:p@host/database?sslmode=verify-full&sslrootcert=/nowhere/ca.pem'],
   ['SIGNUP', 'yes'],
   ['SMTP_URL', 'mail.example'],
+  ...['mail.example', 'a@mail.example\nBcc: b@mail.example', 'Gateway a@mail.example'].map(
+    (value): [string, string] => ['SMTP_FROM', value],
+  ),
+  // Characters that no header can carry would fail every request to every source.
+  ...['\u0141ukasz, a@mail.example', 'a@mail.example\nX: y'].map((value): [string, string] => ['CONTACT', value]),
+  ...['two words', 'line\nbreak', 'k\u00e4y'].map((value): [string, string] => ['UPSTREAM_NEWS_KEY', value]),
+  ['OIDC_CLIENT_ID', 'gateway'],
+  ['OIDC_CLIENT_SECRET', 'its-secret'],
+  ['TRUSTED_GROUPS_HEADER', 'x-groups'],
   ['CORS_ORIGINS', '*'],
   ['CORS_ORIGINS', 'https://app.example.com/'],
   ['CORS_ORIGINS', 'app.example.com'],
@@ -344,10 +353,9 @@ const UNUSABLE: [string, string][] = [
     `http://${'a'.repeat(64)}.example`,
     'http://224.0.0.1',
   ].map((value): [string, string] => ['UPSTREAM_WEATHER_URL', value]),
-  ...['four', '0/60', '60/0', 'concurrency=0', '60:3600', '60/3600;', '1/-1'].map((value): [string, string] => [
-    'UPSTREAM_WEATHER_CAPS',
-    value,
-  ]),
+  ...['four', '0/60', '60/0', 'concurrency=0', 'concurrency=4,concurrency=5', '60:3600', '60/3600;', '1/-1'].map(
+    (value): [string, string] => ['UPSTREAM_WEATHER_CAPS', value],
+  ),
 ]
 
 describe('a setting that cannot be used', () => {
@@ -416,7 +424,7 @@ describe('a secret in a file', () => {
 
   it('a secret in a file counts as the setting itself, with or without a line break at its end', async () => {
     const { DATABASE_URL = '', REDIS_URL = '', ...secrets } = REQUIRED
-    const [jwt, database, news] = [secret(), 'postgres://a:b@c/d', 'key of news ']
+    const [jwt, database, news] = [secret(), 'postgres://a:b@c/d', 'key-of-news']
     const environment = {
       ...{ ...secrets, JWT_SECRET: '', JWT_SECRET_FILE: await fileWith(`${jwt}\n`) },
       ...{ DATABASE_URL_FILE: await fileWith(database), REDIS_URL_FILE: await fileWith(`${REDIS_URL}\r\n`) },
