@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ConfigError } from '../config.ts'
 import { createWhole, writeWhole } from './whole-file.ts'
 
 /** Variables of the secrets that a process needs. `npm start` generates missing secrets once. */
@@ -13,9 +15,14 @@ const FILE = 'secrets.json'
 /**
  * The secrets of the data folder. Missing secrets are generated. Only the owner can read the file.
  * If several starts run at once on a new folder, they get the same secrets.
+ *
+ * @param given secrets that replace those of the folder
+ * @throws ConfigError if the folder has a database whose secrets are lost
  */
-export async function loadSecrets(dataDir: string): Promise<Secrets> {
+export async function loadSecrets(dataDir: string, given: Partial<Secrets> = {}): Promise<Secrets> {
   const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)
+  // With new secrets, every API key of the database would be unknown, and nobody would say why.
+  if (kept === undefined && NAMES.some((name) => given[name] === undefined)) requireNoDatabase(dataDir)
   const secrets = Object.fromEntries(
     NAMES.map((name) => [name, kept?.[name] ?? randomBytes(32).toString('base64url')]),
   ) as Secrets
@@ -25,6 +32,14 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
   }
   if (NAMES.some((name) => kept[name] === undefined)) await writePrivateJson(dataDir, FILE, secrets)
   return secrets
+}
+
+function requireNoDatabase(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'postgres', 'data'))) return
+  const file = join(dataDir, FILE)
+  throw new ConfigError(
+    `${file} is missing, and the database of this folder needs the secrets in it: without them no API key and no session is valid, and no stored key can be opened. Restore the file from a backup. If there is no backup, write {} into the file: the next start makes new secrets, and everybody needs new API keys`,
+  )
 }
 
 /** Reads a JSON file of the data folder; undefined if it does not exist. */

@@ -86,7 +86,7 @@ async function start(): Promise<void> {
   output.isVerbose = settings.isVerbose
   await checkPorts(settings)
   await openDataDir(settings.dataDir)
-  const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
+  const secrets = { ...(await loadSecrets(settings.dataDir, settings.secrets)), ...settings.secrets }
   checkSettings(settings, secrets)
   const services = await startServices(settings)
   throwIfEnding()

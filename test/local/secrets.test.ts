@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -52,6 +52,22 @@ test('the secrets of a data folder are the same for all of several starts at onc
   assert.deepEqual(await loadSecrets(join(folder, 'new')), found[0])
   assert.equal((await stat(join(folder, 'new', 'secrets.json'))).mode & 0o777, 0o600)
   assert.deepEqual(await readdir(join(folder, 'new')), ['secrets.json'])
+})
+
+test('the secrets of a data folder with a database are not made anew, unless an operator asks for it', async (t) => {
+  const folder = await makeFolder(t)
+  const file = join(folder, 'secrets.json')
+  await mkdir(join(folder, 'postgres', 'data'), { recursive: true })
+  await assert.rejects(loadSecrets(folder), (error) => {
+    assert.ok(error instanceof ConfigError)
+    assert.match(error.message, /secrets\.json is missing/)
+    return true
+  })
+  assert.deepEqual(await readdir(folder), ['postgres'])
+  const { OPERATOR_TOKEN: _notGiven, ...given } = await loadSecrets(join(folder, 'other'))
+  await assert.rejects(loadSecrets(folder, given), ConfigError)
+  await writeFile(file, '{}')
+  assert.equal(Object.keys(await loadSecrets(folder)).length, 4)
 })
 
 test('the secrets of a data folder are not lost if a secret has to be added and the disk is full', async (t) => {
