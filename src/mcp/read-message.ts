@@ -36,14 +36,19 @@ const REQUESTS = {
   'tasks/update': specTypeSchemas.GetTaskRequest,
 }
 
+/** The members that a message of JSON-RPC 2.0 has besides its parameters. */
+const MEMBERS = ['jsonrpc', 'id', 'method', 'result', 'error']
+
 /**
  * Brings the parameters of a message into the form that its method expects: null members count as
  * absent, at any depth. All methods need this, because the library would answer wrong parameters
- * with the raw output of its validator.
+ * with the raw output of its validator. Members that JSON-RPC does not have are left out: the
+ * library would refuse the message, although JSON-RPC does not forbid them.
  */
 export function readMessage(body: unknown): { message: unknown } | { error: MessageError } {
   if (!isObject(body)) return { message: body }
-  const { params: given, ...members } = body
+  const { params: given } = body
+  const members = Object.fromEntries(Object.entries(body).filter(([name]) => MEMBERS.includes(name)))
   if (given === undefined || given === null) return checked(members)
   try {
     return checked({ ...members, params: isObject(given) ? readParams(given) : given })

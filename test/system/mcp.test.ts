@@ -526,6 +526,12 @@ describe('the MCP servers', () => {
     }
   })
 
+  it('a member of a message that JSON-RPC does not have is ignored', async () => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'ping', trace: { id: 'a' } }
+    const { status, body: answer } = await send(gateway, '/mcp', { key: account.test, headers: accept, body })
+    assert.deepEqual([status, answer], [200, { jsonrpc: '2.0', id: 1, result: {} }])
+  })
+
   it('the MCP servers treat null as an absent parameter of any method, and report an invalid parameter in one sentence', async () => {
     const ask = async (method: string, params: unknown) => {
       const answer = await send(gateway, '/mcp', {
