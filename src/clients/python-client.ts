@@ -52,6 +52,7 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
     '',
     'import asyncio',
     'import concurrent.futures',
+    'import contextlib',
     'import dataclasses',
     'import email.utils',
     'import http.client',

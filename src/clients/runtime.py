@@ -62,6 +62,7 @@ class _Calls:
             (name, _text(item))
             for name, value in given.items()
             for item in (value if isinstance(value, (list, tuple)) else [value])
+            if item is not None
         ]
         query = "?" + urllib.parse.urlencode(pairs) if pairs else ""
         return self._request(method, path + query, headers, None, not once)
@@ -139,7 +140,7 @@ class _Blocking(_Calls):
                     step = steps.send(None)
                     continue
                 try:
-                    received = _send(step, self._timeout)
+                    received = _send(step, self._timeout, _Connection())
                 except GatewayError as error:
                     step = steps.throw(error)
                     continue
@@ -149,9 +150,29 @@ class _Blocking(_Calls):
             return value
 
 
-def _send(given: _Request, timeout: float) -> _Received:
+class _Connection:
+    """The connection of a request. Another thread may end it while the request is under way."""
+
+    def __init__(self) -> None:
+        self._socket: Optional[socket.socket] = None
+        self._is_ended = False
+
+    def opened(self, connected: socket.socket) -> None:
+        self._socket = connected
+        if self._is_ended:
+            raise ConnectionAbortedError("the call was cancelled")
+
+    def end(self) -> None:
+        self._is_ended = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def _send(given: _Request, timeout: float, connection: _Connection) -> _Received:
     try:
         request = urllib.request.Request(given.url, data=given.body, headers=given.headers, method=given.method)
+        vars(request)["connection"] = connection
         try:
             with _OPENER.open(request, timeout=timeout) as response:
                 return _Received(_meta_of(response.status, response.headers), _json_of(response))
@@ -188,7 +209,28 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
+def _opening(kind: Any, request: Any) -> Any:
+    """A class of connections that tell the request when they are open."""
+
+    class Opening(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            request.connection.opened(self.sock)
+
+    return Opening
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: Any) -> Any:
+        return self.do_open(_opening(http.client.HTTPConnection, req), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: Any) -> Any:
+        return self.do_open(_opening(http.client.HTTPSConnection, req), req, context=vars(self)["_context"])
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects, _Http, _Https)
 
 
 def _text(value: Any) -> str:

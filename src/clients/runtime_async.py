@@ -28,8 +28,12 @@ class _Asyncio(_Calls):
                     await asyncio.sleep(step)
                     step = steps.send(None)
                     continue
+                connection = _Connection()
                 try:
-                    received = await loop.run_in_executor(self._threads, _send, step, self._timeout)
+                    received = await loop.run_in_executor(self._threads, _send, step, self._timeout, connection)
+                except asyncio.CancelledError:
+                    connection.end()
+                    raise
                 except GatewayError as error:
                     step = steps.throw(error)
                     continue

@@ -32,7 +32,9 @@ const BATCH = {
   charged: 1,
   deduplicated: 0,
 }
-const DATA: Reply = { status: 200, body: { status: 'success', data: { id: 1 } } }
+/** The calls of a program that cancels the first of them. */
+const CANCELLED = ['first', 'second', 'third'].map((name) => `/v1/call/mock-data/${name}`)
+const DATA: Reply & object = { status: 200, body: { status: 'success', data: { id: 1 } } }
 const failure = (code: string) => ({ status: 'error', error: { code, message: 'm', hint: 'h', docs: 'd' } })
 
 /** One program for both kinds of Python client. It prints the result of each of its parts. */
@@ -53,7 +55,7 @@ def outcome(run):
 def sync():
     gateway = Gateway("k", **options)
     if what == "answer":
-        meta = gateway.answer("mock-data", "posts", {"id": 1}).meta
+        meta = gateway.answer("mock-data", "posts", {"id": [1, None]}).meta
         return [meta.request_id, meta.call_id, meta.is_test, meta.cache, meta.rate_limit]
     if what == "batch":
         return gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit")["ok"]
@@ -68,13 +70,19 @@ def sync():
 async def asynchronous():
     async with AsyncGateway("k", **options) as gateway:
         if what == "answer":
-            meta = (await gateway.answer("mock-data", "posts", {"id": 1})).meta
+            meta = (await gateway.answer("mock-data", "posts", {"id": [1, None]})).meta
             return [meta.request_id, meta.call_id, meta.is_test, meta.cache, meta.rate_limit]
         if what == "batch":
             return (await gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit"))["ok"]
         if what == "start":
             return await (await gateway.start("mock-data", "posts", {"id": 1})).result()
         if what == "cancel":
+            # The server answers the second call when the first call is there, and the third call
+            # when the connection of the first call is closed.
+            first = asyncio.ensure_future(gateway.call("mock-data", "first"))
+            await gateway.call("mock-data", "second")
+            first.cancel()
+            await gateway.call("mock-data", "third")
             return await (await gateway.start("mock-data", "posts", {"id": 1})).cancel()
         if what == "timeout":
             async with AsyncGateway("k", base_url=url, timeout=0.05, retries_max=0) as impatient:
@@ -90,6 +98,7 @@ describe('the clients', () => {
   let folder: string
   let apis: ClientApi[]
   let script: Reply[]
+  const steps = { there: Promise.withResolvers<void>(), closed: Promise.withResolvers<void>() }
   let requests: { method: string; path: string; prefer: string | undefined; body: string }[]
 
   before(async () => {
@@ -98,6 +107,14 @@ describe('the clients', () => {
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', (): void => {
         const { method = '', url: path = '', headers } = request
+        const call = CANCELLED.indexOf(path)
+        if (call >= 0) {
+          if (call === 0) steps.there.resolve()
+          if (call === 0) response.on('close', steps.closed.resolve)
+          else
+            void (call === 1 ? steps.there : steps.closed).promise.then(() => response.end(JSON.stringify(DATA.body)))
+          return
+        }
         requests.push({
           method,
           path,
@@ -152,7 +169,7 @@ describe('the clients', () => {
     const impatient = new Gateway({ key: 'k', baseUrl, timeoutMs: 50, retriesMax: 0 })
     const parts: Record<string, () => Promise<unknown>> = {
       answer: async () => {
-        const { meta } = await gateway.answer('mock-data/posts', { id: 1 })
+        const { meta } = await gateway.answer('mock-data/posts', { id: [1, null] })
         return [meta.requestId, meta.callId, meta.isTest, meta.cache, meta.rateLimit]
       },
       batch: async () => (await gateway.batch([{ api: 'weather', endpoint: 'current', ref: 'a' }], { take: 'fit' })).ok,
@@ -176,7 +193,7 @@ describe('the clients', () => {
     return [...outcomes, { result, waits }, { result: asyncResult, waits: allWaits - waits }]
   }
 
-  it('the clients return the ids, the mode and the cache status of an answer, and what is left of the limits', async () => {
+  it('the clients return the ids, the mode and the cache status of an answer, and what is left of the limits, and send no empty item of a list', async () => {
     const headers = {
       'x-request-id': 'req_1',
       'x-call-id': 'call_1',
@@ -186,6 +203,7 @@ describe('the clients', () => {
     }
     for (const { result } of await inEach('answer', [{ ...DATA, headers }]))
       assert.deepEqual(result, ['req_1', 'call_1', true, 'agw; hit', '"minute";r=9;t=6'])
+    assert.deepEqual([...new Set(requests.map(({ path }) => path))], ['/v1/call/mock-data/posts?id=1'])
   })
 
   it('the clients send a batch once, again if it was refused, and never again if it may have been made', async () => {
@@ -199,7 +217,7 @@ describe('the clients', () => {
     for (const outcome of await inEach('batch', ['break'])) assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 0 })
   })
 
-  it('the clients start a call, ask for its result until it is there, and cancel it', async () => {
+  it('the clients start a call, ask for its result until it is there, and cancel it; a cancelled task of asyncio closes its connection', async () => {
     const accepted = { status: 202, body: { status: 'pending', id: ID } }
     const pending = { ...accepted, headers: { 'retry-after': '0' } }
     for (const { result } of await inEach('start', [accepted, pending, 'break', DATA]))
