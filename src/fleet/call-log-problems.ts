@@ -22,9 +22,30 @@ const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string
   },
 }
 
-/** A problem if ended calls have no row in the log of calls, so that nobody can look them up. */
-export function callLogProblems({ processes, at }: Facts): Problem[] {
-  const dropped = (processes ?? []).flatMap((process) => process.dropped ?? [])
+/**
+ * Problems if ended calls have no row in the log of calls, so that nobody can look them up, or if
+ * rows wait because Postgres answers and accepts no writes.
+ */
+export function callLogProblems({ processes, at, stores: { postgres } }: Facts): Problem[] {
+  const reported = (processes ?? []).flatMap((process) => process.dropped ?? [])
+  const waiting = reported.filter(({ reason }) => reason === 'waiting').reduce((sum, { rows }) => sum + rows, 0)
+  const dropped = reported.flatMap(({ reason, ...rest }) => (reason === 'waiting' ? [] : [{ reason, ...rest }]))
+  return waiting === 0 || !postgres
+    ? droppedProblems(dropped, at)
+    : [waitingProblem(waiting), ...droppedProblems(dropped, at)]
+}
+
+function waitingProblem(rows: number): Problem {
+  return {
+    ...{ rank: 1, label: 'Call log', slug: null, runbook: 'call-log', endedAt: null },
+    text: `Postgres does not accept the rows of ${countOf(rows, 'ended call')} for the log of calls`,
+    callers:
+      'Calls are not affected, but nobody can look these calls up. If Postgres accepts no writes at all, log-ins, new keys and changes by operators get 503.',
+    todo: 'Check its disk and whether it is read-only; the log of a process shows the reason ("failed to write the log of calls").',
+  }
+}
+
+function droppedProblems(dropped: { reason: DropReason; rows: number; lastAt: number }[], at: number): Problem[] {
   return [...Map.groupBy(dropped, ({ reason }) => reason)].flatMap(([reason, all]): Problem[] => {
     const words = WORDS[reason]
     if (!words) return []

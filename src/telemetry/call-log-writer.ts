@@ -47,7 +47,7 @@ export interface CallLogDeps {
   now: () => number
   days: number
   megabytes: number
-  dropped: Pick<DroppedRows, 'add'>
+  dropped: Pick<DroppedRows, 'add' | 'wait'>
 }
 
 /**
@@ -59,6 +59,8 @@ export class CallLogWriter {
   readonly #refusals = new RefusalWindow()
   readonly #room: DayRoom
   #rows: NewCallRow[] = []
+  /** Whether Postgres has refused the last write. */
+  #isFailing = false
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
 
@@ -112,7 +114,7 @@ export class CallLogWriter {
   }
 
   async #writeBatches(): Promise<void> {
-    const { db, log } = this.#deps
+    const { db, log, dropped } = this.#deps
     try {
       await this.#room.read()
       while (this.#rows.length > 0) {
@@ -120,10 +122,14 @@ export class CallLogWriter {
         if (!(await this.#insert(db, batch))) this.#drop(batch.length)
         this.#rows.splice(0, batch.length)
       }
+      this.#isFailing = false
     } catch (error) {
-      // Postgres is away or slow, so the rows wait. The pool has logged the reason.
-      log.debug({ err: error, rows: this.#rows.length }, 'failed to write the log of calls; the rows wait')
+      // Postgres is away, slow, full or read-only, so the rows wait.
+      const level = this.#isFailing ? 'debug' : 'warn'
+      this.#isFailing = true
+      log[level]({ err: error, rows: this.#rows.length }, 'failed to write the log of calls; the rows wait')
     }
+    dropped.wait(this.#isFailing ? this.#rows.length : 0)
   }
 
   /**

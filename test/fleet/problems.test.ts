@@ -138,6 +138,23 @@ describe('what an operator reads', () => {
     assert.equal(isFailing({ problems: over } as never), false)
   })
 
+  it('what an operator reads is that Postgres answers and does not accept the rows of calls', () => {
+    const waiting = (rows: number) => ({ dropped: [{ reason: 'waiting' as const, rows, lastAt: NOW }] })
+    const processes = [
+      { ...process_('web'), ...waiting(40) },
+      { ...process_('worker'), ...waiting(2) },
+      process_('probe'),
+    ]
+    const [now, ...others] = findProblems({ ...well, processes })
+    assert.deepEqual([others, now?.rank, now?.label, now?.runbook], [[], 1, 'Call log', 'call-log'])
+    assert.match(now?.text ?? '', /^Postgres does not accept the rows of 42 ended calls/)
+    const away = findProblems({ ...well, processes, stores: { ...well.stores, postgres: null } })
+    assert.deepEqual(
+      away.map(({ label }) => label),
+      ['Postgres'],
+    )
+  })
+
   it('what an operator reads is that calls of an API fail at its source, while its health shows it and while not', () => {
     const facts = (failed: number, health = healthy) => ({
       ...well,

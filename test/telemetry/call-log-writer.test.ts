@@ -109,6 +109,24 @@ it('rows wait for a Postgres that is silent, without a wait for their calls, and
   assert.equal(await lost('postgres'), 100)
 })
 
+it('rows wait for a Postgres that accepts no writes, and the writer reports them until Postgres has accepted them', async (t) => {
+  const { rows: [{ name = '' } = {}] } = await sql<{ name: string }>`select current_database() as name`.execute(db) // biome-ignore format: one line
+  const setReadOnly = async (value: 'on' | 'off') => {
+    await sql`alter database ${sql.id(name)} set default_transaction_read_only = ${sql.raw(value)}`.execute(db)
+    proxy.resetAll()
+  }
+  await keepPartitions(db, 7)
+  await setReadOnly('on')
+  t.after(() => setReadOnly('off'))
+  const waited: number[] = []
+  const { writer } = openWriter(t, { dropped: { add: () => undefined, wait: (rows) => waited.push(rows) } })
+  writer.write(callOf())
+  await until(() => waited.at(-1) === 1, 10_000)
+  await setReadOnly('off')
+  await until(() => waited.at(-1) === 0, 10_000)
+  assert.equal(await countRows(), 1)
+})
+
 it('a row that Postgres wrote without an acknowledgement exists once', async (t) => {
   const { writer } = openWriter(t)
   await keepPartitions(db, 7)

@@ -56,3 +56,16 @@ it('a process says how many rows of the log of calls it has dropped, until it dr
   droppedRows.add('size')
   assert.deepEqual(droppedRows.lately(), [{ reason: 'size', rows: 1, lastAt: now }])
 })
+
+it('rows that Postgres has not accepted for five seconds are reported until it accepts them', () => {
+  let now = 0
+  const rows = new DroppedRows({ inc: () => undefined }, () => now)
+  rows.wait(3)
+  now += 4_999
+  assert.deepEqual(rows.lately(), [])
+  rows.wait(8)
+  now += 1
+  assert.deepEqual(rows.lately(), [{ reason: 'waiting', rows: 8, lastAt: now }])
+  rows.wait(0)
+  assert.deepEqual(rows.lately(), [])
+})
