@@ -136,21 +136,27 @@ export interface Account {
   test: string
 }
 
+/** A password whose hash is known, so that an account with it costs no hash. */
+interface KnownPassword {
+  password: string
+  passwordHash: string
+}
+
 /**
- * The first account of each database. If a test makes further accounts, they share its password,
- * because a hash takes a core for 50 ms.
+ * The password of the first account that this process has made. All further accounts share the
+ * password, because a hash takes a core for 70 ms.
  */
-const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
+let shared: Promise<KnownPassword> | undefined
 
 /** Makes an account with a key of each environment, and sets its tier as an operator would. */
 export async function signUp(gateway: Addressed, tier: Tier = 'developer'): Promise<Account> {
-  const { databaseUrl } = gateway.services
-  const first = firstAccounts.get(databaseUrl)
-  if (first) return await withKeys(gateway, await copyAccount(gateway, { ...(await first), tier }))
+  if (shared) return await withKeys(gateway, await copyAccount(gateway, { ...(await shared), tier }))
   const signedUp = signUpThroughApi(gateway)
   const known = signedUp.then(async ({ id, password }) => ({ password, passwordHash: await hashOf(gateway, id) }))
-  firstAccounts.set(databaseUrl, known)
-  known.catch(() => firstAccounts.delete(databaseUrl))
+  shared = known
+  known.catch(() => {
+    shared = undefined
+  })
   // A test may delete the account at once, so its hash is read first.
   const [account] = await Promise.all([signedUp, known])
   if (tier !== 'developer') await sql(gateway, 'update users set tier = $1 where id = $2', [tier, account.id])
@@ -172,7 +178,7 @@ async function hashOf(gateway: Addressed, userId: string): Promise<string> {
 /** Makes an account and its session as a sign-up does, with a password whose hash is known. */
 async function copyAccount(
   gateway: Addressed,
-  { password, passwordHash, tier }: { password: string; passwordHash: string; tier: Tier },
+  { password, passwordHash, tier }: KnownPassword & { tier: Tier },
 ): Promise<Omit<Account, 'live' | 'test'>> {
   const { databaseUrl } = gateway.services
   const email = `${randomUUID()}@example.com`
