@@ -10,6 +10,15 @@ export function isCalendarDate(date: string): boolean {
 }
 
 /**
+ * The moment that a text names, whose first ten characters are a day of the calendar. Undefined for
+ * other texts.
+ */
+export function momentOf(text: string): Date | undefined {
+  const moment = new Date(text)
+  return isCalendarDate(text.slice(0, 10)) && !Number.isNaN(moment.getTime()) ? moment : undefined
+}
+
+/**
  * Time zone names of the IANA database (2026) that the runtime accepts but does not list: links to
  * other zones, and zones with a fixed offset. The runtime also accepts names of its own, such as
  * IST and PST. They mean different zones in different places, and no upstream knows them.

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { momentOf } from '../catalog/calendar.ts'
 import { type AuditFilter, listAuditRecords } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { AuditEntry } from '../db/schema.ts'
@@ -87,9 +88,9 @@ export function auditAnswer(record: AuditEntry) {
 
 function filterOf({ from, to, actor, action, subject, cursor }: AuditQuery): AuditFilter {
   // If the end is a day, all hours of this day are included.
-  const end = momentOf('to', to)
+  const end = readMoment('to', to)
   return {
-    from: momentOf('from', from),
+    from: readMoment('from', from),
     to: end && (to?.length === 10 ? new Date(end.getTime() + DAY_MS) : end),
     actor: actor || undefined,
     action: action || undefined,
@@ -98,9 +99,9 @@ function filterOf({ from, to, actor, action, subject, cursor }: AuditQuery): Aud
   }
 }
 
-function momentOf(name: string, text: string | undefined): Date | undefined {
+function readMoment(name: string, text: string | undefined): Date | undefined {
   if (!text) return undefined
-  const moment = new Date(text)
-  if (Number.isNaN(moment.getTime())) throw new GatewayError('VALIDATION_ERROR', { message: `${name} is not a date.` })
+  const moment = momentOf(text)
+  if (!moment) throw new GatewayError('VALIDATION_ERROR', { message: `${name} is not a date.` })
   return moment
 }

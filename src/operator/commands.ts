@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { stdin } from 'node:process'
 import { text } from 'node:stream/consumers'
 import type { Static } from 'typebox'
+import { momentOf } from '../catalog/calendar.ts'
 import { ConfigError, type Environment, loadOperatorClient, type OperatorClient, parseCaps } from '../config.ts'
 import type { QueueAnswer } from '../fleet/queue-schema.ts'
 import { accountText, callsText } from './account-as-text.ts'
@@ -201,8 +202,8 @@ async function changeNotice(client: OperatorClient, text: string | undefined, va
   const path = '/v1/operator/notice'
   if (values.end) return await request(client, `DELETE ${path}`)
   if (text === undefined) return await request(client, `GET ${path}`)
-  const time = new Date(required(values.until, '--until'))
-  if (Number.isNaN(time.getTime())) throw new UsageError('--until must be a time such as 2026-12-01T06:00:00Z.')
+  const time = momentOf(required(values.until, '--until'))
+  if (!time) throw new UsageError('--until must be a time such as 2026-12-01T06:00:00Z.')
   return await request(client, `PUT ${path}`, { text, until: time.toISOString() })
 }
 

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { momentOf } from '../catalog/calendar.ts'
 import type { CallFilter, CallPosition } from '../db/call-log-pages.ts'
 import { GatewayError } from '../errors.ts'
 
@@ -64,8 +65,8 @@ const MOMENT = /^[12]\d{3}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/i
 
 function readMoment(name: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined
-  const moment = new Date(text)
-  if (MOMENT.test(text) && !Number.isNaN(moment.getTime())) return moment
+  const moment = MOMENT.test(text) ? momentOf(text) : undefined
+  if (moment) return moment
   throw new GatewayError('VALIDATION_ERROR', {
     message: `Parameter ${name} must be a day or a moment with its time zone, such as 2026-11-26 or 2026-11-26T09:30:00Z.`,
     tokens: { param: name },

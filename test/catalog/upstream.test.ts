@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dateIn, isCalendarDate, zoneNamed } from '../../src/catalog/calendar.ts'
+import { dateIn, isCalendarDate, momentOf, zoneNamed } from '../../src/catalog/calendar.ts'
 import { InvalidParameter, singleSpaced, trimmed } from '../../src/catalog/parameter-values.ts'
 import { path } from '../../src/catalog/upstream-request.ts'
 
@@ -18,6 +18,13 @@ test('a date exists in the calendar and is written YYYY-MM-DD', () => {
     'today',
   ]
   for (const date of [...others, '2026-10-15T00:00', '+002026-10-15']) assert.ok(!isCalendarDate(date), date)
+})
+
+test('a moment is on a day that the calendar has', () => {
+  assert.deepEqual(momentOf('2028-02-29'), new Date('2028-02-29T00:00:00Z'))
+  assert.deepEqual(momentOf('2026-11-28T01:00:00+02:00'), new Date('2026-11-27T23:00:00Z'))
+  for (const text of ['2026-02-30', '2026-02-29T00:00:00Z', '2026-11-28T25:00:00Z', '28 Nov 2026', 'soon', ''])
+    assert.equal(momentOf(text), undefined, text)
 })
 
 test('a time zone is a name, in any letter case, and no offset', () => {

@@ -51,7 +51,7 @@ describe('the audit log', () => {
     assert.deepEqual(await found('action=up'), [], 'no part of a word')
     assert.deepEqual(await found('actor=%25'), [], 'a wildcard of SQL is a character')
     assert.deepEqual(await found('subject=subject-2&actor=&from='), [2], 'empty fields of a form')
-    for (const query of ['from=2026-13-40', 'from=yesterday', 'cursor=x', 'limit=0', 'actor=%00'])
+    for (const query of ['from=2026-13-40', 'from=2026-02-30', 'from=yesterday', 'cursor=x', 'limit=0', 'actor=%00'])
       assert.equal((await get(`/v1/operator/audit?${query}`)).statusCode, 400, query)
   })
 

@@ -148,6 +148,7 @@ describe('the log of calls of an account', () => {
       'from=yesterday',
       'from=0000-01-01',
       'to=2026-13-01',
+      'from=2026-02-30',
       'api=%00',
       'key=%27',
       'status=9xx',
