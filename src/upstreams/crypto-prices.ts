@@ -32,7 +32,7 @@ const ROUTES = new Set(words('list markets categories top_gainers_losers'))
 const price = record(
   {
     usd: field.amount('usd', 'Price in US dollars; a coin without a price is in `missing`'),
-    usd_market_cap: field.amount('usd_market_cap', 'US dollars'),
+    usd_market_cap: field.amount(({ usd_market_cap }) => known(usd_market_cap), 'US dollars; null if it is not known'),
     usd_24h_vol: field.amount('usd_24h_vol', 'Traded in 24 hours, US dollars'),
     usd_24h_change: field.number('usd_24h_change', 'Percent'),
     last_updated_at: field.number('last_updated_at', 'Seconds since the epoch'),
@@ -52,13 +52,19 @@ const coin = record({
   name: field.text('name', 'Name of the coin'),
   symbol: field.text('symbol', 'Ticker, lower case'),
   ath_usd: field.amount('market_data.ath.usd', 'All-time high'),
-  market_cap_usd: field.amount('market_data.market_cap.usd', 'US dollars'),
+  market_cap_usd: field.amount(
+    ({ market_data }) => known(members(members(market_data).market_cap).usd),
+    'US dollars; null if it is not known',
+  ),
   price_usd: field.amount('market_data.current_price.usd', 'US dollars'),
   volume_24h_usd: field.amount('market_data.total_volume.usd', 'Traded in 24 hours, US dollars'),
   ath_date: field.text('market_data.ath_date.usd', 'ISO 8601, UTC'),
   price_change_percentage_24h: field.number('market_data.price_change_percentage_24h', 'Percent'),
   market_cap_rank: field.wholeNumber('market_cap_rank', '1 for the largest'),
-  circulating_supply: field.amount('market_data.circulating_supply', 'Coins in circulation'),
+  circulating_supply: field.amount(
+    ({ market_data }) => known(members(market_data).circulating_supply),
+    'Coins in circulation; null if it is not known',
+  ),
   max_supply: field.amount('market_data.max_supply', 'Coins that can ever exist; null if unbounded'),
   // Without a logo the source names a file that is nowhere, "missing_large.png".
   image_url: field.text(({ image }) => webAddress(members(image).large), 'Logo of the coin'),
@@ -100,7 +106,7 @@ export default upstream({
   probe: { request: { path: path`/api/v3/ping` }, everySeconds: 300 },
   reservedParameters: words('x_cg_demo_api_key x_cg_pro_api_key symbols names'),
   mayLack: words(
-    'max_supply market_cap_rank market_cap_usd circulating_supply homepage description volume_24h_usd price_change_percentage_24h ath_usd ath_date',
+    'usd_market_cap max_supply market_cap_rank market_cap_usd circulating_supply homepage image_url description volume_24h_usd price_change_percentage_24h ath_usd ath_date',
   ),
   classify,
   endpoints: {
@@ -184,6 +190,11 @@ function isWithoutPrice(coin: unknown): boolean {
   if (coin === null || (Array.isArray(coin) && coin.length === 0)) return true
   const isKnown = isObject(coin) && Object.keys(coin).every((name) => /^(?:usd(?:_|$)|last_updated_at$)/.test(name))
   return isKnown && (coin.usd ?? null) === null
+}
+
+/** The source writes 0 for the supply of a coin that it has not checked, and so for its value. */
+function known(figure: unknown): unknown {
+  return figure === 0 ? undefined : figure
 }
 
 /** Missing key, plan without the endpoint, key of the other host. */

@@ -142,6 +142,18 @@ test('figures that the upstream leaves out or has no value for are null', () => 
   assert.equal(sparse.data.homepage, null)
 })
 
+test('the market value of a coin whose supply is not known is null, and not 0', () => {
+  const small = interpret(price, { ids: 'tiny' }, 200, { tiny: { usd: 0.1, usd_market_cap: 0, usd_24h_vol: 0 } })
+  assert.ok('data' in small)
+  const { usd_market_cap, usd_24h_vol } = Object(small.data.prices).tiny
+  assert.deepEqual([usd_market_cap, usd_24h_vol], [null, 0])
+  const market_data = { market_cap: { usd: 0 }, circulating_supply: 0, total_volume: { usd: 0 } }
+  const one = interpret(coin, { id: 'tiny' }, 200, { id: 'tiny', market_data })
+  assert.ok('data' in one)
+  const { market_cap_usd, circulating_supply, volume_24h_usd } = one.data
+  assert.deepEqual([market_cap_usd, circulating_supply, volume_24h_usd], [null, null, 0])
+})
+
 test('another coin than the requested coin is an invalid response, and a figure below zero is null', () => {
   const read = (body: unknown) => interpret(coin, { id: 'x' }, 200, body)
   assert.ok('responseClass' in read({ id: 'y' }))
