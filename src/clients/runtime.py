@@ -32,7 +32,8 @@ class _Calls:
         self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
         self._retry_wait_max = retry_wait_max
-        self._timeout = timeout
+        # A socket takes no longer timeout.
+        self._timeout = timeout and min(timeout, 1e9)
         self._on_retry = on_retry
         self._on_answer = on_answer
 

@@ -180,7 +180,8 @@ export class Transport {
   async #send({ url, method = 'GET', body, headers, signal }: Exchange): Promise<Received> {
     const { fetch: send = fetch, timeoutMs = TIMEOUT_MS } = this.#options
     const ended = new AbortController()
-    const timer = setTimeout(() => ended.abort(new Error(`timed out after ${timeoutMs} ms`)), timeoutMs)
+    const timedOut = (): void => ended.abort(new Error(`timed out after ${timeoutMs} ms`))
+    const timer = setTimeout(timedOut, Math.min(timeoutMs, TIMER_MS_MAX))
     const onAbort = (): void => ended.abort(signal?.reason)
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
@@ -213,6 +214,9 @@ export class Transport {
     }
   }
 }
+
+/** Longest time of a timer. A longer timer, such as a timeout of Infinity, would end at once. */
+const TIMER_MS_MAX = 2_147_483_647
 
 /** Statuses with which proxies and balancers report failures that pass; 0: no answer arrived. */
 const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
@@ -248,10 +252,13 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
       clearTimeout(timer)
       reject(signal?.reason)
     }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort)
-      resolve()
-    }, ms)
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      },
+      Math.min(ms, TIMER_MS_MAX),
+    )
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
   })

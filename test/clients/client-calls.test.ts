@@ -44,7 +44,7 @@ from client import AsyncGateway, Gateway, GatewayError
 
 url, what = sys.argv[1:]
 metas, waits = [], []
-options = {"base_url": url, "retry_wait_max": 5, "retries_max": 1, "on_answer": metas.append, "on_retry": lambda error, wait, retries: waits.append(error.code)}
+options = {"base_url": url, "retry_wait_max": 5, "retries_max": 1, "timeout": float("inf"), "on_answer": metas.append, "on_retry": lambda error, wait, retries: waits.append(error.code)}
 
 def outcome(run):
     try:
@@ -165,7 +165,14 @@ describe('the clients', () => {
     const onRetry = () => {
       waits += 1
     }
-    const gateway = new Gateway({ key: 'k', baseUrl, retryWaitMsMax: 5_000, retriesMax: 1, onRetry })
+    const gateway = new Gateway({
+      key: 'k',
+      baseUrl,
+      retryWaitMsMax: 5_000,
+      retriesMax: 1,
+      timeoutMs: Infinity,
+      onRetry,
+    })
     const impatient = new Gateway({ key: 'k', baseUrl, timeoutMs: 50, retriesMax: 0 })
     const parts: Record<string, () => Promise<unknown>> = {
       answer: async () => {
@@ -193,7 +200,7 @@ describe('the clients', () => {
     return [...outcomes, { result, waits }, { result: asyncResult, waits: allWaits - waits }]
   }
 
-  it('the clients return the ids, the mode and the cache status of an answer, and what is left of the limits, and send no empty item of a list', async () => {
+  it('the clients return the ids, the mode and the cache status of an answer, and what is left of the limits, send no empty item of a list, and may wait without a timeout', async () => {
     const headers = {
       'x-request-id': 'req_1',
       'x-call-id': 'call_1',
