@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/request/caller-socket.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
+import { accountKeys } from '../redis/keys.ts'
 import type { MessageSender, RunningTools } from './running-tools.ts'
 import type { TaskState } from './tasks.ts'
 
@@ -39,7 +40,7 @@ export interface CallClient {
   /** `DELETE /v1/calls/{id}`. */
   cancel: (callId: string) => Promise<CallOutcome>
   /** The stored state of an asynchronous call of the caller's account. */
-  find: (callId: string) => Promise<AsyncCall | undefined>
+  find: (callId: string) => Promise<StoredCall | undefined>
   /** Runs a tool for a request, which its client may cancel. */
   run: <T>(requestId: unknown, tool: () => Promise<T>) => Promise<T>
   /** Cancels another request of this sender. */
@@ -50,6 +51,11 @@ export interface CallClient {
   left: AbortSignal
   /** The same, or the client cancels the request. */
   unwanted: AbortSignal
+}
+
+export interface StoredCall extends AsyncCall {
+  /** When the call and its result are deleted, in the time of Redis, milliseconds. */
+  expiresAt: number
 }
 
 /** Headers of the caller that are copied to its calls. */
@@ -118,7 +124,14 @@ export function openCallClient(
     },
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
+    find: async (callId) => {
+      const { accountId } = sender
+      const [call, expiresAt] = await Promise.all([
+        readAsyncCall(context.redis, { id: callId, accountId }),
+        context.redis.pexpiretime(accountKeys.call(accountId, callId)),
+      ])
+      return call && { ...call, expiresAt }
+    },
     run: (requestId, tool) => runningTools.run({ sender, requestId }, unwanted, tool),
     cancelRequest: (requestId) => runningTools.cancel(sender, requestId),
     isDraining: () => context.isDraining,

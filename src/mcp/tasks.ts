@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AsyncCall } from '../queue/async-call.ts'
-import { type CallClient, type CallOutcome, callIdOf, type SendCall } from './call-client.ts'
+import { type CallClient, type CallOutcome, callIdOf, type SendCall, type StoredCall } from './call-client.ts'
 
 /** Identifier of the extension that allows a task as the answer to a tool call. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
@@ -199,7 +198,7 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
 }
 
 /** The task of a call that has ended. */
-export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
+export function endedTask(call: StoredCall, isCancelled: boolean): TaskState {
   return {
     ...times(call.id, call),
     status: isCancelled ? 'cancelled' : 'completed',
@@ -208,14 +207,14 @@ export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
   }
 }
 
-function times(taskId: string, call: AsyncCall | undefined) {
+function times(taskId: string, call: StoredCall | undefined) {
   const now = Date.now()
   const createdAt = call?.limitsAcquiredAt ?? now
   return {
     taskId,
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(Math.max(now, createdAt)).toISOString(),
-    ttlMs: (call?.deadline ?? now) - createdAt + RESULT_KEPT_MS,
+    ttlMs: call ? Math.max(call.expiresAt, call.deadline) - createdAt : RESULT_KEPT_MS,
   }
 }
 

@@ -465,6 +465,8 @@ describe('an asynchronous call', () => {
           await until(async () => (await askTask('tasks/get', task.taskId)).body.result.status === 'completed')
           const { result } = (await askTask('tasks/get', task.taskId, { url })).body
           assert.equal(result.resultType, 'complete')
+          const expiresAt = await redis.pexpiretime(accountKeys.call(account.id, task.taskId))
+          assert.equal(Date.parse(result.createdAt) + result.ttlMs, expiresAt, 'the task ends with its result')
           assert.equal(result.result.structuredContent.image_url, 'https://images.dog.ceo/breeds/a/b.jpg')
         },
       )
