@@ -114,7 +114,10 @@ const limiting = (name: string): FailureWords => ({
 
 const WORDS: Partial<Record<ErrorCode, (name: string) => FailureWords>> = {
   UPSTREAM_RATE_LIMITED: limiting,
-  UPSTREAM_CAP_EXHAUSTED: limiting,
+  UPSTREAM_CAP_EXHAUSTED: (name) => ({
+    cause: `The gateway’s own limit of requests to ${name} is used up for now`,
+    until: 'the limit has room again',
+  }),
   API_PAUSED: (name) => ({ cause: `The operator paused ${name}`, until: 'it is resumed' }),
   API_NOT_ENABLED: (name) => ({ cause: `The operator switched ${name} off`, until: 'it is on again' }),
 }

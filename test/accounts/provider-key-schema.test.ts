@@ -40,6 +40,12 @@ describe('the answer about a provider key', () => {
     assert.equal(failureOf(failed({ saved_at: at(11) })), null)
   })
 
+  it('the source is not blamed if the limit of the gateway has no room for a validation', () => {
+    const messageOf = (failure_code: ProviderKey['failure_code']) => failureOf(failed({ failure_code }))?.message
+    assert.match(messageOf('UPSTREAM_CAP_EXHAUSTED') ?? '', /^The gateway’s own limit of requests to News is used up/)
+    assert.match(messageOf('UPSTREAM_RATE_LIMITED') ?? '', /^News accepts no more requests/)
+  })
+
   it('a failure says when the key is checked again: within a minute, at a later time, when a held API is resumed, or when its owner asks', () => {
     const next = () => [at(20), null].map((next_validation_at) => failureOf(failed({ next_validation_at }))?.message)
     const api = catalog.get('news') ?? assert.fail()
