@@ -25,12 +25,14 @@ const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string
 /**
  * Problems if ended calls have no row in the log of calls, so that nobody can look them up, or if
  * rows wait because Postgres answers and accepts no writes.
+ *
+ * @param isExplained whether another line says that Postgres accepts no writes
  */
-export function callLogProblems({ processes, at, stores: { postgres } }: Facts): Problem[] {
+export function callLogProblems({ processes, at, stores: { postgres } }: Facts, isExplained: boolean): Problem[] {
   const reported = (processes ?? []).flatMap((process) => process.dropped ?? [])
   const waiting = reported.filter(({ reason }) => reason === 'waiting').reduce((sum, { rows }) => sum + rows, 0)
   const dropped = reported.flatMap(({ reason, ...rest }) => (reason === 'waiting' ? [] : [{ reason, ...rest }]))
-  return waiting === 0 || !postgres
+  return waiting === 0 || !postgres || isExplained
     ? droppedProblems(dropped, at)
     : [waitingProblem(waiting), ...droppedProblems(dropped, at)]
 }

@@ -155,9 +155,9 @@ export class FleetReader {
       accounts: null,
       processes: null,
     }
-    // If Redis cannot write its file, it accepts no heartbeats, so nobody knows which processes are
-    // alive.
-    const processes = stores.redis?.isFileFailing ? null : known.processes
+    // If Redis cannot write its file or is a replica, it accepts no heartbeats, so nobody knows
+    // which processes are alive.
+    const processes = stores.redis?.isFileFailing || stores.redis?.isReplica ? null : known.processes
     const facts = { at, ...known, ...this.#slow, stores, processes }
     const problems = findProblems(facts)
     return { ...facts, problems, headline: headlineOf({ ...facts, problems }) }

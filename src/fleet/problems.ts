@@ -38,7 +38,10 @@ export function findProblems(facts: Facts): Problem[] {
     ...serviceProblems(upstreams, at),
     ...present.map((problem) => ({ ...problem, endedAt: null })),
     ...upstreams.flatMap((row) => refusalProblems(row, { at, explainedCodes: explainedCodesOf(row, facts) })),
-    ...callLogProblems(facts),
+    ...callLogProblems(
+      facts,
+      present.some(({ label }) => label === 'Usage'),
+    ),
   ]
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }

@@ -211,6 +211,8 @@ export interface RedisState {
   hasFile: boolean | undefined
   /** Whether Redis could not write that file lately. It then refuses writes. */
   isFileFailing: boolean
+  /** Whether it is a replica, for example after a failover. It then refuses writes. */
+  isReplica: boolean
   /** Whether its memory is used up. It then refuses writes, because it evicts nothing. */
   isFull: boolean
 }

@@ -1,3 +1,4 @@
+import { Cluster } from 'ioredis'
 import { sql } from 'kysely'
 import type { Db } from '../db/database.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -33,6 +34,8 @@ async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
     evictionPolicy,
     hasFile: file === undefined ? undefined : file === '1',
     isFileFailing: text('aof_last_write_status') === 'err',
+    // A node of a Cluster may be a replica; its primary takes the writes.
+    isReplica: text('role') === 'slave' && !(redis instanceof Cluster),
     isFull: isOverMax && (evictionPolicy ?? 'noeviction') === 'noeviction',
   }
 }

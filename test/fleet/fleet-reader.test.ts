@@ -81,7 +81,7 @@ describe('the fleet as operators read it', () => {
     await configure('noeviction', 'yes')
   })
 
-  it('the fleet as operators read it shows that Redis cannot write its file, and does not treat processes as dead meanwhile', async (t) => {
+  it('the fleet as operators read it shows that Redis is a replica or cannot write its file, and does not treat processes as dead meanwhile', async (t) => {
     const { config, services } = console_
     const { url, stop } = await startRedisOnSmallDisk(services.folder, 64)
     const context = await openContext({ ...config, redisUrls: [url] }, console_.context.log, 'ops')
@@ -93,6 +93,17 @@ describe('the fleet as operators read it', () => {
     await until(() => redis.status === 'ready')
     const worker = { id: 'w', kind: 'worker', at: clock.now() - 60_000, startedAt: 1 }
     await redis.hset(keys.processes, worker.id, JSON.stringify(worker))
+    await redis.call('REPLICAOF', '127.0.0.1', '1')
+    // A refused write makes the client connect again, so a look at Redis may fail.
+    await until(async () => {
+      const replica = await new FleetReader(context).snapshot()
+      if (replica.stores.redis === null) return false
+      const gravest = replica.problems.filter(({ rank }) => rank === 0).map(({ runbook }) => runbook)
+      assert.deepEqual([replica.processes, gravest], [null, ['not-ready']])
+      return true
+    })
+    await until(() => redis.call('REPLICAOF', 'NO', 'ONE').then(Boolean, () => false))
+    await until(() => redis.status === 'ready')
     await redis.set('large', 'x'.repeat(100_000)).catch(() => undefined)
     await until(async () => (await redis.set('small', '').catch(({ message }) => message)).startsWith('MISCONF'))
     const { stores, processes, problems, upstreams } = await new FleetReader(context).snapshot()

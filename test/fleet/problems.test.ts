@@ -82,7 +82,7 @@ const well: Facts = {
   stores: {
     redis: {
       ...{ usedBytes: 1, maxBytes: 10, latencyMs: 1, clients: 1, opsPerSecond: 1 },
-      ...{ evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false, isFull: false },
+      ...{ evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false, isReplica: false, isFull: false },
     },
     postgres: { bytes: 1, connections: 1, latencyMs: 1 },
   },
@@ -148,6 +148,11 @@ describe('what an operator reads', () => {
     const [now, ...others] = findProblems({ ...well, processes })
     assert.deepEqual([others, now?.rank, now?.label, now?.runbook], [[], 1, 'Call log', 'call-log'])
     assert.match(now?.text ?? '', /^Postgres does not accept the rows of 42 ended calls/)
+    const usage = findProblems({ ...well, processes, usageFailingSince: NOW - 60_000 })
+    assert.deepEqual(
+      usage.map(({ label }) => label),
+      ['Usage'],
+    )
     const away = findProblems({ ...well, processes, stores: { ...well.stores, postgres: null } })
     assert.deepEqual(
       away.map(({ label }) => label),
