@@ -209,13 +209,13 @@ export function withCause(code: ErrorCode, words: string | undefined): string {
 
 export interface ErrorDetails {
   /** Replaces the table's public message. */
-  message?: string
+  message?: string | undefined
   /** Replaces the hint of the table, if the next action differs. */
-  hint?: string
+  hint?: string | undefined
   /** Tokens for the hint: `{ param: 'id' }` adds `param=id`. */
   tokens?: Record<string, string | number>
   /** Milliseconds until a retry may succeed. Goes into `Retry-After` and the hint. */
-  retryAfterMs?: number
+  retryAfterMs?: number | undefined
   /** Whether the connection must be closed after the answer. */
   endsConnection?: boolean
   /** Methods for the `Allow` header of a 405. */

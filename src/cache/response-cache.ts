@@ -34,9 +34,9 @@ export interface CacheEntry {
   staleIfErrorMs: number
   /** Set for a stored "not found". */
   code?: ErrorCode
-  message?: string
+  message?: string | undefined
   /** Whether the fallback source of the API answered. */
-  isFromFallback?: true
+  isFromFallback?: true | undefined
   /** The `traceparent` of the call that fetched it; absent if that call was not traced. */
   fetchedBy?: string | undefined
   body: Buffer

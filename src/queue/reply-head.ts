@@ -2,14 +2,15 @@ import type { ExampleOrigin } from '../catalog/endpoint.ts'
 import type { ErrorCode } from '../errors.ts'
 import { hasReached, type Reach } from './verdict.ts'
 
+/** It travels as JSON, which leaves out what is undefined. */
 export interface ReplyHead {
   id: string
   /** Undefined for success. */
   code?: ErrorCode
-  message?: string
+  message?: string | undefined
   /** Replaces the hint of the code. */
-  hint?: string
-  retryAfterMs?: number
+  hint?: string | undefined
+  retryAfterMs?: number | undefined
   /** How far the call's own or shared requests got. Read it with `reachOf`. */
   reach?: Reach
   /**
@@ -31,26 +32,26 @@ export interface ReplyHead {
   isStored?: true
   times: CallTimes
   /** The value for `Cache-Status`; undefined if no cache was read. */
-  cacheStatus?: string
-  ageSeconds?: number
+  cacheStatus?: string | undefined
+  ageSeconds?: number | undefined
   /**
    * If a recording for other parameters answers a test call: those parameters, as a query string.
    */
-  recordedFor?: string
+  recordedFor?: string | undefined
   /** The kind of example that answers a test call without a recording. */
-  example?: ExampleOrigin
+  example?: ExampleOrigin | undefined
   /** Whether the fallback source of the API answered. */
-  isFromFallback?: true
+  isFromFallback?: true | undefined
   /**
    * How long the answer stays stored and fresh, milliseconds. Identical calls need no request
    * during this time.
    */
-  freshMs?: number
+  freshMs?: number | undefined
   /**
    * How many more requests the call's cap had room for at its worker's last poll; absent if unknown
    * or none.
    */
-  room?: number
+  room?: number | undefined
 }
 
 /**

@@ -16,7 +16,7 @@ export interface CallOutcome {
   cacheStatus?: string
   ageSeconds?: number
   /** How long identical calls need no request, milliseconds. */
-  freshMs?: number
+  freshMs?: number | undefined
   /** The `traceparent` of the call for which the answer was fetched, if that was another call. */
   fetchedBy?: string | undefined
   /** Work after the reply, in the call's place of the wait queue: refreshes a stale answer. */
@@ -70,7 +70,7 @@ export async function callThroughCache(deps: WorkerDeps, upstreamCall: UpstreamC
   return {
     outcome,
     fetchedBy,
-    ...(freshMs === undefined ? {} : { freshMs }),
+    freshMs,
     cacheStatus: `agw; fwd=${stored ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : storedWord}`,
   }
 }
@@ -93,15 +93,14 @@ function served(deps: WorkerDeps, entry: CacheEntry, { kind = 'hit', detail }: H
   return {
     outcome: storedOutcome(entry),
     fetchedBy: entry.fetchedBy,
-    ...(freshMs > 0 ? { freshMs } : {}),
+    freshMs: freshMs > 0 ? freshMs : undefined,
     cacheStatus: `agw; ${kind}; ttl=${ttl}${detail === undefined ? '' : `; detail=${detail}`}`,
     ageSeconds: Math.max(0, Math.floor((now - entry.storedAt) / 1_000)),
   }
 }
 
 function storedOutcome({ body, code, message, isFromFallback }: CacheEntry): Outcome {
-  if (code === undefined) return { body, ...(isFromFallback ? { isFromFallback } : {}) }
-  return { code, ...(message === undefined ? {} : { message }) }
+  return code === undefined ? { body, isFromFallback } : { code, message }
 }
 
 /**
@@ -219,8 +218,8 @@ async function store(
     // After undeclared parameters a 404 may be anything: the upstream need not have said "not
     // found" in its body.
     if (origin.hasUndeclared) return undefined
-    const message = outcome.message === undefined ? {} : { message: outcome.message }
-    const entry = { ...base, freshMs: rule.notFoundSeconds * 1_000, code: outcome.code, ...message, body: NO_BODY }
+    const { code, message } = outcome
+    const entry = { ...base, freshMs: rule.notFoundSeconds * 1_000, code, message, body: NO_BODY }
     return (await cache.store(origin, key, entry)) ? entry.freshMs : undefined
   }
   const { seconds } = rule
@@ -232,7 +231,7 @@ async function store(
     freshMs: freshSeconds * 1_000,
     staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,
     staleIfErrorMs: (rule.staleIfErrorSeconds ?? 0) * 1_000,
-    ...(outcome.isFromFallback ? { isFromFallback: true } : {}),
+    isFromFallback: outcome.isFromFallback,
     body: outcome.body,
   })
   return isStored ? freshSeconds * 1_000 : undefined

@@ -215,6 +215,5 @@ function failureWithKey(
 
 function toOutcome(error: unknown): Outcome {
   const { code, message, details } = toGatewayError(error)
-  const { retryAfterMs, cause } = details
-  return { code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: cause ?? error }
+  return { code, message, retryAfterMs: details.retryAfterMs, cause: details.cause ?? error }
 }

@@ -80,19 +80,14 @@ function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, resu
     id,
     times,
     ...reachFields(reach),
-    ...(cacheStatus === undefined ? {} : { cacheStatus }),
-    ...(ageSeconds === undefined ? {} : { ageSeconds }),
-    ...(freshMs === undefined ? {} : { freshMs }),
-    ...(room === 0 ? {} : { room }),
+    cacheStatus,
+    ageSeconds,
+    freshMs,
+    room: room || undefined,
   }
   if (!isFailure(outcome)) {
     const { body, recordedFor, example, isFromFallback } = outcome
-    const ofBody = {
-      ...(recordedFor === undefined ? {} : { recordedFor }),
-      ...(example === undefined ? {} : { example }),
-      ...(isFromFallback && { isFromFallback }),
-    }
-    return { head: { ...head, ...ofBody }, body }
+    return { head: { ...head, recordedFor, example, isFromFallback }, body }
   }
   const { cause, reach: _reach, isCutShort: _isCutShort, ...failure } = outcome
   // The API node logs the cause in words. Only an unexpected error needs its stack here.

@@ -11,23 +11,23 @@ export interface Success {
   /** Set if it was just mapped: storage time may depend on it. */
   data?: Record<string, unknown>
   /** See `ReplyHead`. */
-  recordedFor?: string
+  recordedFor?: string | undefined
   /** See `ReplyHead`. */
-  example?: ExampleOrigin
+  example?: ExampleOrigin | undefined
   /** The fallback source of the API answered. */
-  isFromFallback?: true
+  isFromFallback?: true | undefined
 }
 
 export interface Failure {
   code: ErrorCode
-  message?: string
+  message?: string | undefined
   /** Replaces the hint of the code. */
-  hint?: string
-  retryAfterMs?: number
+  hint?: string | undefined
+  retryAfterMs?: number | undefined
   /** How far the requests got that failed. Absent: as far as the call's progress says. */
   reach?: Reach
   /** The request had less time than an attempt has, because its call was about to end. */
-  isCutShort?: true
+  isCutShort?: boolean
   /** For the log alone. */
   cause?: unknown
 }
@@ -69,12 +69,7 @@ export function dataOutcome(data: Record<string, unknown>): Outcome {
 }
 
 export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, cause?: unknown): Failure {
-  return {
-    code,
-    ...(message === undefined ? {} : { message }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(cause === undefined ? {} : { cause }),
-  }
+  return { code, message, retryAfterMs, cause }
 }
 
 /**
@@ -85,16 +80,9 @@ const LASTING_HINT = 'Report it to the operator, or use another API, because a r
 
 /** What a failed attempt is to the caller. */
 export function attemptFailure(error: AttemptError): Failure {
-  const { code, publicMessage, reach, isRetryable, isCutShort, cause, retryAfterMs } = error
-  return {
-    code,
-    ...(code === 'UPSTREAM_ERROR' && !isRetryable ? { hint: LASTING_HINT } : {}),
-    ...(publicMessage === undefined ? {} : { message: publicMessage }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    reach,
-    ...(isCutShort ? { isCutShort } : {}),
-    cause,
-  }
+  const { code, publicMessage: message, reach, isRetryable, isCutShort, cause, retryAfterMs } = error
+  const hint = code === 'UPSTREAM_ERROR' && !isRetryable ? LASTING_HINT : undefined
+  return { code, hint, message, retryAfterMs, reach, isCutShort, cause }
 }
 
 /** `Buffer.from` encodes shorter texts as quickly. Characters, with wide characters and without. */

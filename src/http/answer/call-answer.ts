@@ -43,11 +43,7 @@ export function timingWithoutReply(admissionMs: number, queueMs = 0): string {
 
 /** The error in a reply. */
 export function replyError({ code, message, hint, retryAfterMs }: ReplyHead): GatewayError {
-  return new GatewayError(code ?? 'INTERNAL_ERROR', {
-    ...(message === undefined ? {} : { message }),
-    ...(hint === undefined ? {} : { hint }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  })
+  return new GatewayError(code ?? 'INTERNAL_ERROR', { message, hint, retryAfterMs })
 }
 
 /**
