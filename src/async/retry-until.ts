@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface RetryUntilOptions {
-  /** Whether repeating the work does no harm after this error. */
-  mayRepeat: (error: unknown) => boolean
+  /** Whether repeating the work does no harm after this error. Default: it never does harm. */
+  mayRepeat?: (error: unknown) => boolean
   /** Pause between two tries, milliseconds. */
   everyMs: number
   /** How long to try, milliseconds from now. */
@@ -18,7 +18,7 @@ export const RESTART_RETRY = { everyMs: 250, forMs: 30_000 }
  */
 export async function retryUntil<T>(
   run: () => Promise<T>,
-  { mayRepeat, everyMs, forMs }: RetryUntilOptions,
+  { mayRepeat = () => true, everyMs, forMs }: RetryUntilOptions,
 ): Promise<T> {
   for (const endsAt = performance.now() + forMs; ; ) {
     try {

@@ -33,8 +33,6 @@ export interface AsyncCallEnd {
   reply?: (announcement: Reply) => Promise<void>
 }
 
-const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
-
 /**
  * Ends an asynchronous call whose outcome is stored. In this order it ends the call for its
  * account, counts it, writes its row and its log line, and tells the node whose caller may wait.
@@ -72,7 +70,7 @@ export async function endAsyncCall(
 export async function completeCall(redis: RedisConnection, call: AccountCall, verdict: Verdict): Promise<boolean> {
   // Usage is counted first, under the call's id. Otherwise, if the reply of the release were lost,
   // nobody would know that the call must still be counted.
-  await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
+  await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), RESTART_RETRY)
   const ending = { ...call, isAsync: true, refund: refundOf(verdict) }
   return (await endCalls(redis, call, { calls: [ending] })).ended === 1
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { syncBuiltinESMExports } from 'node:module'
 import { it, type TestContext } from 'node:test'
+import timers from 'node:timers/promises'
 import { AttemptError } from '../../workers/errors/attempt-error.ts'
 import { withRetries } from '../../workers/upstream/retry.ts'
 
@@ -10,10 +12,8 @@ import { withRetries } from '../../workers/upstream/retry.ts'
 async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   const pauses: number[] = []
   t.mock.method(Math, 'random', () => random)
-  const timers = t.mock.method(globalThis, 'setTimeout', (callback: () => void, ms: number) => {
-    pauses.push(ms)
-    return setImmediate(callback)
-  })
+  const delay = t.mock.method(timers, 'setTimeout', async (ms: number) => void pauses.push(ms))
+  syncBuiltinESMExports()
   const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
     mayRepeat: () => true,
     budget: { calls: 0, retries: 0 },
@@ -22,7 +22,8 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
     signal: new AbortController().signal,
   })
   await assert.rejects(attempts, AttemptError)
-  timers.mock.restore()
+  delay.mock.restore()
+  syncBuiltinESMExports()
   return pauses
 }
 

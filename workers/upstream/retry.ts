@@ -1,4 +1,4 @@
-import { rejectOnAbort } from '../../src/async/abort.ts'
+import { setTimeout as delay } from 'node:timers/promises'
 import { memoize } from '../../src/async/memoize.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 
@@ -63,23 +63,12 @@ export async function withRetries<T>(
         if (remainingMs() < pauseMs + retryMsMin || isSpent) throw error
         retries += 1
         budget.retries += 1
+        if (pauseMs > 0) await delay(pauseMs, undefined, { signal }).catch(() => undefined)
         signal.throwIfAborted()
-        if (pauseMs > 0) await pause(pauseMs, signal)
       }
     }
   } finally {
     budget.retries -= retries
     budget.calls -= 1
-  }
-}
-
-/** @throws the signal's reason */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  try {
-    await Promise.race([promise, rejectOnAbort(signal)])
-  } finally {
-    clearTimeout(timer)
   }
 }
