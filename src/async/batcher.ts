@@ -1,6 +1,9 @@
+/** The items of a batch: at least one. */
+export type Items<Item> = [Item, ...Item[]]
+
 /** The items that wait under one key, and the promises of their callers in the same order. */
 interface Gathered<Item, Result> {
-  items: Item[]
+  items: Items<Item>
   waiting: PromiseWithResolvers<Result>[]
 }
 
@@ -27,7 +30,7 @@ export interface BatcherOptions {
  * item.
  */
 export class Batcher<Item, Result = undefined> {
-  readonly #send: (items: Item[], key: string) => Promise<Result[]>
+  readonly #send: (items: Items<Item>, key: string) => Promise<Result[]>
   readonly #itemsMax: number
   readonly #gatherMs: number
   readonly #underWay = new Set<Promise<void>>()
@@ -40,7 +43,7 @@ export class Batcher<Item, Result = undefined> {
    *   results. If it fails, every item of the batch fails with its error.
    */
   constructor(
-    send: (items: Item[], key: string) => Promise<Result[]>,
+    send: (items: Items<Item>, key: string) => Promise<Result[]>,
     { itemsMax = Number.POSITIVE_INFINITY, gatherMs = 0 }: BatcherOptions = {},
   ) {
     this.#send = send
@@ -51,17 +54,18 @@ export class Batcher<Item, Result = undefined> {
   /** @throws what `send` throws for the item's batch */
   add(key: string, item: Item): Promise<Result> {
     const waiting = Promise.withResolvers<Result>()
-    const gathered = this.#pending.get(key) ?? { items: [], waiting: [] }
-    gathered.items.push(item)
-    gathered.waiting.push(waiting)
-    this.#pending.set(key, gathered)
+    const gathered = this.#pending.get(key)
+    if (gathered) {
+      gathered.items.push(item)
+      gathered.waiting.push(waiting)
+    } else this.#pending.set(key, { items: [item], waiting: [waiting] })
     this.#count += 1
     if (this.#count === 1) {
       if (this.#gatherMs > 0) setTimeout(() => this.#flushAll(), this.#gatherMs).unref()
       else this.#flushIn(this.#isBusy ? BUSY_TICKS : 1)
     }
     // A full batch is sent at once.
-    if (gathered.items.length >= this.#itemsMax) this.flush(key)
+    if ((gathered?.items.length ?? 1) >= this.#itemsMax) this.flush(key)
     return waiting.promise
   }
 

@@ -1,4 +1,4 @@
-import { Batcher } from '../async/batcher.ts'
+import { Batcher, type Items } from '../async/batcher.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { CallLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
@@ -168,12 +168,10 @@ function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
  */
 export async function acquireTogether(
   redis: RedisConnection,
-  requests: (LimitQuery & { callId?: string })[],
+  requests: Items<LimitQuery & { callId?: string }>,
 ): Promise<LimitOutcome[]> {
-  const [first] = requests
-  if (!first) return []
   const callIds = requests.flatMap(({ callId }) => callId ?? [])
-  const taken = await acquireInMonth(redis, first, { callIds, take: 'each' })
+  const taken = await acquireInMonth(redis, requests[0], { callIds, take: 'each' })
   if (taken === STALE) return requests.map(() => STALE)
   const { decision, granted, stateAfter } = taken
   let callsSoFar = 0

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Batcher } from '../async/batcher.ts'
+import { Batcher, type Items } from '../async/batcher.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -20,7 +20,7 @@ const USAGE_GATHER_MS = 200
  * How long ends and usage that Redis does not accept are retried, milliseconds; after that they are
  * lost, and logged. Redis keeps the units of a minute for the same time.
  */
-const REPEAT = { ...RESTART_RETRY, forMs: 60_000, mayRepeat: () => true }
+const REPEAT = { ...RESTART_RETRY, forMs: 60_000 }
 
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
@@ -181,10 +181,8 @@ export class CallEndBatcher {
     }
   }
 
-  async #end(ends: LimitEnd[]): Promise<EndStep[]> {
-    const [first] = ends
-    if (!first) return []
-    const { account } = first
+  async #end(ends: Items<LimitEnd>): Promise<EndStep[]> {
+    const [{ account }] = ends
     const calls = ends.map(({ call }) => call)
     try {
       const leaseMs = Math.max(...ends.map((end) => end.leaseMs))

@@ -1,5 +1,5 @@
 import { Queue } from 'bullmq'
-import { Batcher } from '../async/batcher.ts'
+import { Batcher, type Items } from '../async/batcher.ts'
 import { type Memoized, memoize } from '../async/memoize.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -48,9 +48,8 @@ export class CallQueues {
   }
 
   /** @returns the id of the job for each call; the job of a single call has the call's id */
-  async #addJob(calls: CallJob[]): Promise<string[]> {
+  async #addJob(calls: Items<CallJob>): Promise<string[]> {
     const [first] = calls
-    if (!first) return []
     // Adding the same id twice adds only one job.
     const jobId = calls.length === 1 ? first.id : `shared_${first.id}`
     await this.of(first.slug).add(CALL_JOB, toJobData(calls), { jobId })

@@ -246,8 +246,8 @@ it('plan limits are exact and nothing is given back twice in any history of call
         const isAsync = pick % 3 === 0
         if (op === 'acquire' && pick % 2 === 0) {
           const ids = Array.from({ length: 1 + (pick % 5) }, (_, nth) => `call-${index}-${nth}`)
-          const requests = ids.map((callId) => ({ ...request(by), callId }))
-          const outcomes = await acquireTogether(redis, [...requests, request(by)])
+          const [first = request(by), ...others] = ids.map((callId) => ({ ...request(by), callId }))
+          const outcomes = await acquireTogether(redis, [first, ...others, request(by)])
           const [reading] = outcomes.splice(-1)
           // Each in turn, as if they had come one after the other.
           for (const [nth, outcome] of outcomes.entries()) {
