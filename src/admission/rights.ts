@@ -98,10 +98,11 @@ function planTooLow({ slug, tierRequired }: Api, tier: Tier): GatewayError {
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
   // The recorded example answers test calls, whatever is enabled.
-  if (principal.mode === 'test') {
-    refuseWhenPaused(api)
-    return undefined
-  }
+  const isTest = principal.mode === 'test'
+  if (!isTest && !isCallable(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
+  if (api.pausedMode === 'refuse')
+    throw new GatewayError('API_PAUSED', { tokens: { api: api.slug }, retryAfterMs: PAUSED_RETRY_MS })
+  if (isTest) return undefined
   const { credential } = api.upstream
   const own =
     credential && credential.accessMode !== 'platform_managed' ? principal.providerKeys.get(api.slug) : undefined
@@ -112,8 +113,6 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
       // the user.
       ...(principal.connection ? { hint: ASK_USER[code] } : {}),
     })
-  if (!isCallable(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
-  refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, bucket: own.bucket, ...(own.status === 'valid' ? {} : { isUnproven: true }) }
   if (api.needsCallerKey) throw principal.isTeamKey ? noKeyOfTeam(api) : refuse('PROVIDER_KEY_REQUIRED')
@@ -135,9 +134,4 @@ function noKeyOfTeam({ slug }: Api): GatewayError {
     hint: 'Have an owner or admin of the team save one with PUT /v1/provider-keys/{apiSlug}?teamId=',
     tokens: { api: slug },
   })
-}
-
-function refuseWhenPaused({ slug, pausedMode }: Api): void {
-  if (pausedMode !== 'refuse') return
-  throw new GatewayError('API_PAUSED', { tokens: { api: slug }, retryAfterMs: PAUSED_RETRY_MS })
 }

@@ -3,8 +3,8 @@ import type { Server as HttpsServer } from 'node:https'
 import { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
-import { ClientBuckets } from '../throttles/client-buckets.ts'
-import { clientsAround } from '../throttles/client-network.ts'
+import { ClientBuckets } from './client-buckets.ts'
+import { clientsAround } from './client-network.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -9,10 +9,11 @@ const BURST_SECONDS = 2
 const OWED_SECONDS = 10
 
 /**
- * Limits the requests of an account that do not count against its plan, in this process. These are
- * all requests outside the proxy route, because each costs work. Requests with a session are
- * counted separately from requests with keys and access tokens, so that the owner can still log in
- * and revoke a leaked key while it is being abused.
+ * Limits the requests of an account that do not count against its plan, in this process: all
+ * requests outside the proxy route, and refused calls. Each costs work. Sessions, refused calls,
+ * and keys with access tokens are counted separately: the owner can still log in and revoke a
+ * leaked key while it is being abused, and an account that polls without end can still make calls.
+ * A subject is an account, or the strangers who use a key of the account (`requestSubject`).
  */
 export class AccountRequests {
   readonly #buckets: TokenBuckets
@@ -29,15 +30,18 @@ export class AccountRequests {
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
   takeForSession(accountId: string): void {
-    this.#take(`session:${accountId}`, 1)
+    this.take(`session:${accountId}`)
   }
 
   /**
    * A request with a key or an access token.
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
-  take(accountId: string, units = 1): void {
-    this.#take(accountId, units)
+  take(subject: string, units = 1): void {
+    // A tool makes the request inside this process, and the request of its client has been counted.
+    if (isMadeByTool()) return
+    const retryAfterMs = this.#buckets.take(subject, units)
+    if (retryAfterMs > 0) throw tooMany('This account sends too many requests at once.', retryAfterMs)
   }
 
   /** Charges work whose size is known only afterwards. Later requests wait until it is paid. */
@@ -46,8 +50,8 @@ export class AccountRequests {
   }
 
   /** Counts a refused call. It does not count against the account's plan, but it costs work. */
-  countRefusedCall(accountId: string, units = 1): void {
-    if (!isMadeByTool()) this.#buckets.charge(refusedCalls(accountId), units)
+  countRefusedCall(subject: string, units = 1): void {
+    if (!isMadeByTool()) this.#buckets.charge(`refused:${subject}`, units)
   }
 
   /**
@@ -56,26 +60,12 @@ export class AccountRequests {
    *
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
-  checkRefusedCalls(accountId: string): void {
+  checkRefusedCalls(subject: string): void {
     if (isMadeByTool()) return
-    const retryAfterMs = this.#buckets.waitMs(refusedCalls(accountId))
+    const retryAfterMs = this.#buckets.waitMs(`refused:${subject}`)
     if (retryAfterMs > 0)
       throw tooMany('The gateway has refused too many calls of this account in a short time.', retryAfterMs)
   }
-
-  #take(subject: string, units: number): void {
-    // A tool makes the request inside this process, and the request of its client has been counted.
-    if (isMadeByTool()) return
-    const retryAfterMs = this.#buckets.take(subject, units)
-    if (retryAfterMs > 0) throw tooMany('This account sends too many requests at once.', retryAfterMs)
-  }
-}
-
-/**
- * Refused calls have their own bucket. If an account polls without end, it can still make calls.
- */
-function refusedCalls(accountId: string): string {
-  return `refused:${accountId}`
 }
 
 function tooMany(message: string, retryAfterMs: number): GatewayError {

@@ -163,13 +163,14 @@ export function checkHeld(request: FastifyRequest): void {
 }
 
 /**
- * Counts the holding of a request for its account too.
+ * Counts the holding of a request for its account too, or for strangers who use a key of the
+ * account (`requestSubject`).
  *
  * @throws GatewayError RATE_LIMIT_EXCEEDED
  */
-export function countBytesForAccount({ raw }: { raw: Held }, accountId: string): void {
+export function countBytesForAccount({ raw }: { raw: Held }, subject: string): void {
   const holding = holdingOf(raw)
-  holding?.assign('account', accountId)
+  holding?.assign('account', subject)
   holding?.check()
 }
 

@@ -96,15 +96,16 @@ export function takeExpectations(server: Server): void {
  * Refuses heads that the parser accepts although HTTP forbids them.
  * @throws GatewayError VALIDATION_ERROR
  */
-export function checkHead(request: FastifyRequest): void {
-  checkHost(request.raw)
-  checkExpectation(request.headers.expect)
-  checkTransferCoding(request)
+export function checkHead({ raw, headers }: FastifyRequest): void {
+  checkHost(raw)
+  const { expect, 'transfer-encoding': coding } = headers
+  if (expect !== undefined) checkExpectation(expect)
+  if (coding !== undefined) checkTransferCoding(coding)
 }
 
 /** @throws GatewayError VALIDATION_ERROR for an unknown expectation (RFC 9110, 10.1.1) */
-function checkExpectation(expect: string | undefined): void {
-  if (expect === undefined || /^100-continue$/i.test(expect.trim())) return
+function checkExpectation(expect: string): void {
+  if (/^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
     message: 'The only value allowed for the header Expect is 100-continue.',
     hint: 'Send the request without Expect',
@@ -117,9 +118,8 @@ function checkExpectation(expect: string | undefined): void {
  *
  * @throws GatewayError VALIDATION_ERROR for any coding but chunked (RFC 9112, 6.1)
  */
-function checkTransferCoding({ headers }: FastifyRequest): void {
-  const coding = headers['transfer-encoding']
-  if (coding === undefined || /^chunked$/i.test(coding.trim())) return
+function checkTransferCoding(coding: string): void {
+  if (/^chunked$/i.test(coding.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
     endsConnection: true,
     message: `The request is not valid HTTP: ${REASONS.HPE_INVALID_TRANSFER_ENCODING}.`,
