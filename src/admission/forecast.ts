@@ -53,10 +53,9 @@ export interface Queueing {
 
 /**
  * Decides how a call is queued. A synchronous call joins no wait queue if its answer is stored or
- * on its way. If the cap has room, a call whose request may be sent twice joins no wait queue
- * either. If the breaker is open or the permit would be late, the call is refused, unless a stored
- * answer or items fetched ahead can answer it, or a fallback source while the source limits the
- * gateway.
+ * on its way, or if the cap has room and its request may be sent twice. If the breaker is open or
+ * the permit would be late, the call is refused, unless a stored answer or items fetched ahead can
+ * answer it, or a fallback source while the source limits the gateway.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
  */

@@ -36,7 +36,7 @@ describe('requests that callers do not wait for to the end', () => {
     const { unanswered, leave } = watch()
     for (let count = 0; count < 50; count += 1) {
       assert.equal(leave('weather', 500), false)
-      if (count % 4 === 3) unanswered.end('weather')
+      if (count % 4 === 3) unanswered.forget('weather')
     }
     const other = watch()
     for (let count = 0; count < FAILURES_TO_OPEN - 1; count += 1) {

@@ -94,7 +94,7 @@ export class AttemptRecorder {
     if (!attempt) return
     attempt.span?.set({ 'http.response.status_code': status })
     attempt.span?.end(code)
-    this.#deps.unanswered.end(this.request.slug)
+    this.#deps.unanswered.forget(this.request.slug)
     const kind = code === undefined ? 'ok' : this.#resultOfAnswer(code)
     const observed = this.#over(attempt, kind, { code, status })
     // Another request may follow a redirect, and the body of a good answer may prove invalid.
@@ -195,7 +195,7 @@ export class AttemptRecorder {
   #trackUnanswered(error: unknown, code: string | undefined, tookMs: number): void {
     const { unanswered, clock } = this.#deps
     const { slug, source } = this.request
-    if (code !== undefined) unanswered.end(slug)
+    if (code !== undefined) unanswered.forget(slug)
     // If the call ended before the attempt did, or this worker lost the call, the upstream left
     // nothing unanswered.
     else if (

@@ -12,7 +12,7 @@ import {
   StalePermitError,
   UnsentError,
 } from '../errors/attempt-error.ts'
-import { type PermitRequest, permitRequestOf } from '../permits/local-waiters.ts'
+import type { PermitRequest } from '../permits/local-waiters.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
@@ -177,7 +177,7 @@ async function sendWith(
  */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
   const { api, permitRequest, times, remainingMs, waitSignal, recorder } = sending
-  const { bucket, deadline } = permitRequest
+  const { bucket } = permitRequest
   const signal = waitSignal ? AbortSignal.any([sending.signal, waitSignal]) : sending.signal
   const wait = { remainingMs, signal, refusal: recorder.gate.refusal }
   times.waitsSince = performance.now()
@@ -185,9 +185,8 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Perm
     const permit = await deps.permitClientOf(api, bucket).acquire(permitRequest, wait)
     if (bucket !== UNPROVEN_BUCKET) return permit
     try {
-      const entry = { ...permitRequest, bucket: SHARED_BUCKET, coalescedKey: undefined }
-      const shared = deps.permitClientOf(api, SHARED_BUCKET)
-      return bothOf(await shared.acquire(permitRequestOf(entry, deadline), wait), permit)
+      const ofShared = { ...permitRequest, bucket: SHARED_BUCKET, coalescedKey: undefined, tag: undefined }
+      return bothOf(await deps.permitClientOf(api, SHARED_BUCKET).acquire(ofShared, wait), permit)
     } catch (error) {
       permit.giveBack()
       throw error

@@ -19,8 +19,8 @@ export class UnansweredRequests {
     this.#now = now
   }
 
-  /** An answer came, or a failure was counted: forgets the requests before it. */
-  end(slug: string): void {
+  /** An answer came, or a failure was counted: the requests before it do not count. */
+  forget(slug: string): void {
     this.#bySlug.delete(slug)
   }
 
