@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { createSecureContext, Server as TlsServer } from 'node:tls'
@@ -6,6 +7,11 @@ import type { Log } from '../../log.ts'
 
 /** How often the files are checked, milliseconds. */
 const LOOK_EVERY_MS = 1_000
+
+const DAY_MS = 86_400_000
+
+/** How long before its end a certificate is reported, milliseconds. Renewals come earlier. */
+const ENDS_SOON_MS = 14 * DAY_MS
 
 export interface CertificateFiles {
   certFile: string
@@ -32,17 +38,29 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
 /**
  * Checks whether the files were replaced, and serves new connections with the new certificate; open
  * connections stay. If the new files cannot be used, the log says so and the current certificate
- * stays.
+ * stays. The log also says, once a day, that the certificate has expired or expires soon, because
+ * clients that refuse it send no request that would show it.
  *
  * @returns a function that ends the checks
  */
 export function followCertificate(server: Server, files: CertificateFiles, log: Log): () => void {
-  let seen = JSON.stringify(readCertificate(files))
+  const first = readCertificate(files)
+  let seen = JSON.stringify(first)
   let refused = ''
+  let warnedAt = Number.NEGATIVE_INFINITY
+  const warn = ({ cert }: Certificate): void => {
+    if (performance.now() - warnedAt < DAY_MS) return
+    warnedAt = performance.now()
+    const words = expiryWords(cert, Date.now())
+    if (words !== undefined) log.warn({ ...files }, words)
+  }
+  warn(first)
   const look = (): void => {
     try {
       const certificate = readCertificate(files)
       const text = JSON.stringify(certificate)
+      if (text !== seen) warnedAt = Number.NEGATIVE_INFINITY
+      warn(certificate)
       if (text === seen) return
       if (server instanceof TlsServer) server.setSecureContext(certificate)
       seen = text
@@ -67,6 +85,23 @@ export function followCertificate(server: Server, files: CertificateFiles, log: 
 }
 
 const PENDING = 'pending '
+
+/**
+ * What an operator must know of the time of a certificate; undefined if it is valid for long
+ * enough.
+ */
+export function expiryWords(cert: string, now: number): string | undefined {
+  const { validFrom, validTo } = new X509Certificate(cert)
+  if (now > Date.parse(validTo))
+    return `the certificate expired on ${dayOf(validTo)}: clients refuse to connect; replace the files`
+  if (now < Date.parse(validFrom))
+    return `the certificate is not valid before ${dayOf(validFrom)}: clients refuse to connect`
+  if (now > Date.parse(validTo) - ENDS_SOON_MS)
+    return `the certificate expires on ${dayOf(validTo)}: replace the files before that day`
+  return undefined
+}
+
+const dayOf = (time: string): string => new Date(time).toISOString().slice(0, 10)
 
 function readText(variable: string, file: string): string {
   try {
