@@ -1,3 +1,4 @@
+import { QUEUE_LENGTH_MAX } from '../caps/scripts.ts'
 import { hasAnswered, OF_THE_SOURCE } from './failure-share.ts'
 import type { CapRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
@@ -28,6 +29,19 @@ function isSlow({ cap }: UpstreamRow, { upstreamP95 }: RecentCalls): boolean {
   if (!cap || upstreamP95 === null) return false
   const perSecond = Math.min(...cap.rates.map(({ max, seconds }) => max / seconds))
   return (cap.concurrency * 1_000) / upstreamP95 < perSecond
+}
+
+/** If a source could have answered all recent calls in this time, it is not slow, milliseconds. */
+const SOON_MS = 10_000
+
+/**
+ * Whether the source cannot be the reason for refusals: its recent calls do not fill the wait
+ * queue of its cap, and it could have answered all of them within seconds.
+ */
+function isSourceFast({ cap, recent }: UpstreamRow): boolean {
+  if (!cap || recent === null || recent.upstreamP95 === null) return false
+  const all = recent.answered + recent.failed
+  return all < QUEUE_LENGTH_MAX && (all * recent.upstreamP95) / cap.concurrency < SOON_MS
 }
 
 export const KINDS: Kind[] = [
@@ -82,13 +96,15 @@ export const KINDS: Kind[] = [
     label: 'Overloaded',
     runbook: 'overloaded',
     became: 'were refused',
-    why: ({ cap }, { upstreamP95 }) =>
-      cap && upstreamP95 !== null
-        ? `answers take ${span(upstreamP95)} over ${countOf(cap.concurrency, 'connection')}`
+    why: (row, { upstreamP95 }) =>
+      row.cap && upstreamP95 !== null
+        ? `answers take ${span(upstreamP95)} over ${countOf(row.cap.concurrency, 'connection')}${isSourceFast(row) ? ', so the source is not the reason' : ''}`
         : 'calls arrive faster than they are answered',
     callers: () => 'These callers get 503 OVERLOADED.',
-    todo: () =>
-      'Calls arrive faster than the source answers: raise the concurrency of the API if the source allows it. If many APIs have this problem, look at the memory and the disk of Redis.',
+    todo: (row) =>
+      isSourceFast(row)
+        ? 'Redis was short of memory or disk, or an account has too many replies on their way: the log lines of these calls at the API nodes have the reason.'
+        : 'Calls arrive faster than the source answers: raise the concurrency of the API if the source allows it. If many APIs have this problem, look at the memory and the disk of Redis.',
     isGone: (row) => !hasQueue(row),
   },
   {

@@ -412,6 +412,9 @@ describe('what an operator reads', () => {
       /sports-scores: 165 of 228 calls .*were refused \(72 %\): answers take 6 s over 4 connections/,
     )
     assert.match(overloaded?.callers ?? '', /503 OVERLOADED/)
+    const quick = { ...recent, upstreamP95: 40 }
+    const [unexplained] = findProblems({ ...well, upstreams: [row('weather', { recent: quick })] })
+    assert.match(`${unexplained?.text} ${unexplained?.todo}`, /so the source is not the reason .*Redis was short/)
     assert.ok(overloaded?.todo)
     // If admission refuses the calls, nothing waits. The more calls it refuses, the more the page
     // says.
