@@ -134,11 +134,11 @@ export interface Credential {
    */
   caps?: Caps
   /**
-   * The cheapest request that the upstream refuses if the key is wrong. Absent: no such request is
-   * known. The key is then checked with the probe's request, and counts as valid only if the
-   * upstream refuses the same request with a made-up key.
+   * The cheapest request that checks a key. Absent: the probe's request. If it is not known that
+   * the upstream refuses the request with each wrong key (`isConclusive`), a key counts as valid
+   * only if the upstream refuses the same request with a made-up key.
    */
-  check?: UpstreamRequest
+  check?: { request: UpstreamRequest; isConclusive: boolean }
 }
 
 export interface RateHeaders {

@@ -70,7 +70,10 @@ export default upstream({
     in: 'query',
     name: 'apikey',
     caps: freePlan,
-    check: { path: path`/api/v4/top-headlines`, query: { category: 'general', lang: 'en', max: 1 } },
+    check: {
+      request: { path: path`/api/v4/top-headlines`, query: { category: 'general', lang: 'en', max: 1 } },
+      isConclusive: true,
+    },
   },
   caps: freePlan,
   // A probe with a key is one of 100 calls a day; without one, the refusal shows that the service

@@ -168,7 +168,7 @@ async function tryKey(
     if (!accepted) {
       const verdict = await sendCheck(deps, check, key)
       const isConclusive =
-        api.upstream.credential?.check !== undefined || 'code' in verdict || verdict.status === 'invalid'
+        api.upstream.credential?.check?.isConclusive || 'code' in verdict || verdict.status === 'invalid'
       if (isConclusive) return verdict
     }
     accepted = { isAccepted: true }
@@ -216,7 +216,7 @@ async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check
     recorder,
   }
   try {
-    const request = api.upstream.credential?.check ?? api.upstream.probe.request
+    const request = api.upstream.credential?.check?.request ?? api.upstream.probe.request
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
     const { responseClass } = await sendUnderPermit(deps, sending, () => wire)
     return verdictOf(responseClass?.code)

@@ -196,11 +196,7 @@ function probeOf(
   { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },
 ): Upstream['probe'] | undefined {
   const { operationId: wanted, everySeconds = PROBE_SECONDS } = settings.probe ?? {}
-  const isProbe = ({ endpoint }: OfferedOperation) =>
-    (endpoint.effect ?? 'read') === 'read' && requiredOf(endpoint).length === 0
-  const isWanted = ({ operationId, endpointPath }: OfferedOperation) =>
-    operationId === wanted || endpointPath === `/${wanted}`
-  const found = wanted === undefined ? offered.find(isProbe) : offered.find(isWanted)
+  const found = wanted === undefined ? offered.find(isProbe) : offered.find(isNamed(wanted))
   if (found && isProbe(found)) return { request: firstRequest(found.endpoint), everySeconds }
   const reason =
     wanted === undefined
@@ -210,12 +206,32 @@ function probeOf(
   return undefined
 }
 
+/** Whether the gateway can send the request of an operation by itself. */
+function isProbe({ endpoint }: OfferedOperation): boolean {
+  return (endpoint.effect ?? 'read') === 'read' && requiredOf(endpoint).length === 0
+}
+
+const isNamed =
+  (name: string) =>
+  ({ operationId, endpointPath }: OfferedOperation) =>
+    operationId === name || endpointPath === `/${name}`
+
+/**
+ * Keys are checked with an operation that needs the key: with the probe, or else with the first
+ * operation. An operation for everybody, such as the state of the service, accepts any key.
+ */
 function credentialOf(
   { credential }: ChosenScheme,
   { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },
 ): Credential {
   const { accessMode = 'platform_managed' } = settings.credential ?? {}
-  return { accessMode, required: offered.some(({ needsKey }) => needsKey), ...credential }
+  const ofKey = offered.filter(({ needsKey }) => needsKey)
+  const checks = ofKey.filter(isProbe)
+  const { operationId: probe } = settings.probe ?? {}
+  const found = (probe === undefined ? undefined : checks.find(isNamed(probe))) ?? checks[0]
+  // Not every service refuses what its document says that it refuses.
+  const check = found && { request: firstRequest(found.endpoint), isConclusive: false }
+  return { accessMode, required: ofKey.length > 0, ...credential, ...(check && { check }) }
 }
 
 function lowerCase({

@@ -24,7 +24,7 @@ export function github(
       name: 'authorization',
       format: (key) => `Bearer ${key}`,
       caps: keyCaps,
-      check: githubProbe,
+      check: { request: githubProbe, isConclusive: true },
     },
     rateHeaders: {
       remaining: 'x-ratelimit-remaining',

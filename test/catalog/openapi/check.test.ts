@@ -122,6 +122,24 @@ describe('a document of an own API', () => {
     assert.deepEqual(await scheme({ type: 'http', scheme: 'basic' }), ['header', 'authorization', basic])
   })
 
+  it('keys are checked with an operation that needs the key, even if the probe does not need it', async () => {
+    const get = (Object(document()) as { paths: Record<string, { get: object }> }).paths['/things']?.get
+    const keyed = (name: string) => ({ get: { ...get, operationId: name, security: [{ key: [] }] } })
+    const paths = {
+      '/state': { get: { ...get, operationId: 'state' } },
+      '/first': keyed('first'),
+      '/other': keyed('other'),
+    }
+    const components = { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'X-Key' } } }
+    const checked = async (settings: object) => {
+      const gateway = { caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] }, ...settings }
+      const { upstream } = await readWritten(document({ root: { paths, components, 'x-gateway': gateway } }))
+      return [upstream?.probe.request.path, upstream?.credential?.check?.request.path]
+    }
+    assert.deepEqual(await checked({}), ['/state', '/first'])
+    assert.deepEqual(await checked({ probe: { operationId: 'other' } }), ['/other', '/other'])
+  })
+
   it('security that the gateway cannot meet leaves an operation out, and says what it needs', async () => {
     const securitySchemes = { sign: { type: 'oauth2', flows: {} }, key: { type: 'apiKey', in: 'cookie', name: 's' } }
     const root = { components: { securitySchemes } }
