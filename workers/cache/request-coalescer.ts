@@ -72,9 +72,6 @@ interface RunningRequest extends CoalescedRequest {
    */
   hasLostLock: boolean
   ending: AbortController
-}
-
-interface LocalRequest extends RunningRequest {
   ended: Promise<RequestResult>
 }
 
@@ -89,7 +86,7 @@ interface LocalRequest extends RunningRequest {
 export class RequestCoalescer {
   readonly #leads: Leads
   readonly #isStoreElsewhere: boolean
-  readonly #requests = new Map<string, LocalRequest>()
+  readonly #requests = new Map<string, RunningRequest>()
 
   /** `isStoreElsewhere`: whether answers are stored in another Redis than the leads. */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
@@ -122,7 +119,7 @@ export class RequestCoalescer {
   }
 
   /** A call stops waiting for a request. If it is the last call, the request ends. */
-  #leave(request: LocalRequest, { id, signal, progress }: Subscriber): void {
+  #leave(request: RunningRequest, { id, signal, progress }: Subscriber): void {
     if (signal.reason === LOCK_LOST) request.hasLostLock = true
     // The call whose place in the wait queue the request uses learns when the request has ended.
     if (id === request.callId) progress.sharedRequestEnd = request.ended
@@ -137,11 +134,12 @@ export class RequestCoalescer {
     if (this.#requests.get(answer) === request) this.#requests.delete(answer)
   }
 
-  #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
+  #start(keys: CacheKeys, subscriber: Subscriber, work: Work): RunningRequest {
     const { id, deadline, mayOvertake = false } = subscriber
     const ending = new AbortController()
     const token = randomUUID()
-    const running: RunningRequest = {
+    const { promise: ended, resolve } = Promise.withResolvers<RequestResult>()
+    const request: RunningRequest = {
       lead: { keys, tokens: [token, token + BEGUN] },
       callId: id,
       work,
@@ -152,11 +150,12 @@ export class RequestCoalescer {
       hasLostLock: false,
       ending,
       signal: ending.signal,
+      ended,
     }
-    const request = Object.assign(running, { ended: this.#leadOrFollow(running, mayOvertake) })
-    // All subscribers may have left.
-    request.ended.catch(() => undefined)
     this.#requests.set(keys.answer, request)
+    resolve(this.#leadOrFollow(request, mayOvertake))
+    // All subscribers may have left.
+    ended.catch(() => undefined)
     return request
   }
 
