@@ -9,12 +9,12 @@ import type { Db } from '../db/database.ts'
 import { areOfSameRotation } from '../db/rotate-key.ts'
 import { GatewayError } from '../errors.ts'
 import {
-  linkHeaders,
   mediaTypeOf,
   PRIVATE_ANSWER,
   replyError,
   replyHeaders,
-  sourceHeaders,
+  sourceLink,
+  termsLink,
 } from '../http/answer/call-answer.ts'
 import { writeFailure } from '../http/answer/error-answer.ts'
 import { retryAfterSeconds } from '../http/answer/public-error.ts'
@@ -95,9 +95,11 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
         .send(await pendingAnswer(context, positions, call))
     }
     if (result) reply.headers(replyHeaders(result.head, 0))
-    reply.headers(linkHeaders(context.catalog, call.slug))
+    const api = context.catalog.get(call.slug)
+    const link = api && termsLink(api.upstream.terms)
+    if (link !== undefined) reply.header('link', link)
     if (result && !result.head.code) {
-      reply.headers(sourceHeaders(context.catalog, call.slug, result.head))
+      if (api?.fallback) reply.header('link', sourceLink(api, result.head))
       return reply.type(mediaTypeOf(call)).send(result.body)
     }
     // The answer has the envelope of a call, not of this route.

@@ -11,7 +11,7 @@ import { runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import type { GatewayError } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/answer/batch-answer.ts'
-import { sourceHeaders } from '../http/answer/call-answer.ts'
+import { sourceLink } from '../http/answer/call-answer.ts'
 import { publicError, retryAfterSeconds } from '../http/answer/public-error.ts'
 import { prefersType } from '../http/request/accept.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
@@ -184,6 +184,7 @@ async function run(
     if (error) for (const index of unit.indexes) refuse(index, error, unit.job.id)
     if (error || end.kind === 'failed') return
     const { head, body } = end.reply
+    const api = context.catalog.get(unit.job.slug)
     const members = membersOf(body)
     for (const index of unit.indexes) {
       tally.ok += 1
@@ -194,9 +195,9 @@ async function run(
         id: unit.job.id,
         status: 200,
         ...cacheOf(cacheStatus),
-        ...(recordedFor === undefined ? {} : { recordedFor }),
-        ...(example === undefined ? {} : { example }),
-        ...sourceHeaders(context.catalog, unit.job.slug, head),
+        recordedFor,
+        example,
+        link: api?.fallback && sourceLink(api, head),
       }
       write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
     }

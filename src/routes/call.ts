@@ -8,12 +8,12 @@ import { awaitCall } from '../calls/pending-call.ts'
 import type { Context } from '../context.ts'
 import { toGatewayError } from '../errors.ts'
 import {
-  linkHeaders,
   mediaTypeOf,
   PRIVATE_ANSWER,
   replyError,
   replyHeaders,
-  sourceHeaders,
+  sourceLink,
+  termsLink,
   timingWithoutReply,
 } from '../http/answer/call-answer.ts'
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
@@ -87,7 +87,9 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if ('refusal' in admitted) return await refuse(context, reply, { arrival, refused: admitted })
   const admissionMs = performance.now() - arrival.startedAt
   const { principal, limits, job, queueing, preference } = admitted
-  reply.headers(linkHeaders(context.catalog, job.slug))
+  const api = context.catalog.get(job.slug)
+  const link = api && termsLink(api.upstream.terms)
+  if (link !== undefined) reply.header('link', link)
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
@@ -108,7 +110,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
     if (end.kind === 'accepted') {
       // An operator decides when a held call is sent.
-      const isHeld = context.catalog.get(job.slug)?.pausedMode === 'hold'
+      const isHeld = api?.pausedMode === 'hold'
       return answerAccepted(reply, admitted, isHeld ? undefined : Math.max(0, Math.round(queueing.etaMs - waitedMs)))
     }
     throw end.error
@@ -116,7 +118,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const { head, body } = end.reply
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) throw replyError(head)
-  reply.headers(sourceHeaders(context.catalog, job.slug, head))
+  if (api?.fallback) reply.header('link', sourceLink(api, head))
   return reply.type(mediaTypeOf(job)).send(body)
 }
 

@@ -1,4 +1,4 @@
-import type { Catalog } from '../../catalog/catalog.ts'
+import type { Api } from '../../catalog/catalog.ts'
 import { sourceName } from '../../catalog/fallback.ts'
 import type { Terms } from '../../catalog/terms.ts'
 import { GatewayError } from '../../errors.ts'
@@ -53,13 +53,6 @@ export function mediaTypeOf({ raw }: Pick<CallJob, 'raw'>): string {
   return raw ? 'application/vnd.upstream+json' : 'application/json; charset=utf-8'
 }
 
-/** Link header with the terms and the licence of an API's data. */
-export function linkHeaders(catalog: Catalog, slug: string): Record<string, string> {
-  const api = catalog.get(slug)
-  const link = api && termsLink(api.upstream.terms)
-  return link === undefined ? {} : { link }
-}
-
 /**
  * `Link` of an answer with data (RFC 8288): the terms of the source and the licence of its data, so
  * that the obligations travel with the data. Undefined if the source names neither.
@@ -73,18 +66,12 @@ export function termsLink({ url, licence }: Terms): string | undefined {
 }
 
 /**
- * If an API has two sources: the source that answered, with its terms and licence. `via` (RFC 4287,
- * 4.2.7.2) names the source.
+ * `Link` if an API has two sources: the source that answered, with its terms and licence. `via`
+ * (RFC 4287, 4.2.7.2) names the source.
  */
-export function sourceHeaders(
-  catalog: Catalog,
-  slug: string,
-  { isFromFallback }: Pick<ReplyHead, 'isFromFallback'>,
-): { link?: string } {
-  const api = catalog.get(slug)
-  if (!api?.fallback) return {}
-  const { upstream } = isFromFallback ? api.fallback : api
+export function sourceLink(api: Api, { isFromFallback }: Pick<ReplyHead, 'isFromFallback'>): string {
+  const { upstream } = (isFromFallback && api.fallback) || api
   const { terms, baseUrl } = upstream
   const via = `<${terms.url ?? baseUrl}>; rel="via"; title="${sourceName(upstream)}"`
-  return { link: [termsLink(terms), via].filter(Boolean).join(', ') }
+  return [termsLink(terms), via].filter(Boolean).join(', ')
 }
