@@ -12,7 +12,7 @@ import {
 import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 import type { RedisClock } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -96,7 +96,7 @@ export function limitQuery(
   return {
     subject,
     tier,
-    plan: config.plans[planOf(tier)],
+    plan: config.plans[PLAN_OF_TIER[tier]],
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger, it is unknown what is left.
     loadUsed: (month, credentialId) =>

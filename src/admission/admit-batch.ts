@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { originOf } from '../http/request/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
@@ -83,7 +83,7 @@ async function tryAdmit(
   if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
-  const plan = config.plans[planOf(principal.tier)]
+  const plan = config.plans[PLAN_OF_TIER[principal.tier]]
   const ofCredential = principal.allowance?.perMinute ?? Number.POSITIVE_INFINITY
   const perMinute = Math.min(plan.perMinute, ofCredential)
   if (take === 'all' && targets.length > perMinute) {

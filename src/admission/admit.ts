@@ -7,7 +7,7 @@ import { countBytesForAccount } from '../http/server/holding.ts'
 import { STALE } from '../limits/account-limits.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { countedCredential, type LimitState } from '../limits/limit-state.ts'
-import { planOf, weightOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER, WEIGHT_OF_TIER } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireLimits, type LimitDeps, limitQuery } from './acquire-limits.ts'
@@ -194,7 +194,7 @@ export function createJob(
     ...(credentialId === undefined ? {} : { credentialId }),
     ...(providerKey === undefined ? {} : { providerKey }),
     mode: principal.mode,
-    weight: weightOf(principal.tier),
+    weight: WEIGHT_OF_TIER[principal.tier],
     slug: api.slug,
     endpoint: endpoint.path,
     ...(api.upstream.own ? { document: api.upstream.own.digest } : {}),
@@ -202,7 +202,7 @@ export function createJob(
     extra,
     raw,
     isAsync,
-    ...(isAsync ? { resultBytesMax: config.plans[planOf(principal.tier)].resultMegabytes * 1_000_000 } : {}),
+    ...(isAsync ? { resultBytesMax: config.plans[PLAN_OF_TIER[principal.tier]].resultMegabytes * 1_000_000 } : {}),
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: replies.stream,
     bundledReplies: true,

@@ -4,7 +4,7 @@ import type { ErrorCode, GatewayError } from '../errors.ts'
 import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { EndStep } from '../limits/end-calls.ts'
 import { countedCredential } from '../limits/limit-state.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import type { RedisClock } from '../redis/clock.ts'
 import type { CallLines } from '../telemetry/call-lines.ts'
@@ -78,7 +78,7 @@ export async function endRefusedBatchCalls(
 ): Promise<void> {
   if (refusals.length === 0) return
   const { accountId, keyId, mode, tier } = principal
-  const refusedByPlan = deps.config.plans[planOf(tier)]
+  const refusedByPlan = deps.config.plans[PLAN_OF_TIER[tier]]
   const codes: Record<string, number> = {}
   const ends = refusals.map(({ api, endpoint: path, taken, error }) => {
     const { code, status, details } = error

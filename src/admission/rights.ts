@@ -3,7 +3,7 @@ import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
-import { isTierAtLeast, planOf } from '../limits/plans.ts'
+import { isTierAtLeast, PLAN_OF_TIER } from '../limits/plans.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 import type { CallTarget } from './parameters.ts'
@@ -25,7 +25,7 @@ export function checkRights({ api, endpoint }: CallTarget, principal: Principal,
 }
 
 /** A getter of the request. It is only read for credentials with a list of addresses. */
-export type CallerAddress = Pick<FastifyRequest, 'ip'>
+type CallerAddress = Pick<FastifyRequest, 'ip'>
 
 /** @throws GatewayError KEY_ADDRESS_FORBIDDEN */
 export function checkAddress(principal: Principal, caller: CallerAddress): void {
@@ -85,7 +85,7 @@ export function liveCallsRefused(missing: NonNullable<Principal['missingForLiveC
 
 function planTooLow({ slug, tierRequired }: Api, tier: Tier): GatewayError {
   return new GatewayError('PLAN_UPGRADE_REQUIRED', {
-    message: `The API ${slug} needs the ${planOf(tierRequired)} plan; yours is ${planOf(tier)}.`,
+    message: `The API ${slug} needs the ${PLAN_OF_TIER[tierRequired]} plan; yours is ${PLAN_OF_TIER[tier]}.`,
     tokens: { upgrade_to: tierRequired },
   })
 }

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { AccountUsage } from '../db/account-usage.ts'
-import { planOf, TIERS } from '../limits/plans.ts'
+import { PLAN_OF_TIER, TIERS } from '../limits/plans.ts'
 import type { AccountReport } from '../operator/account-report.ts'
 import type { UserAnswer } from '../operator/change-user.ts'
 import type { Assets } from '../pages/assets.ts'
@@ -99,7 +99,7 @@ const timeOrNever = (iso: string | null): Html | string => (iso === null ? 'neve
 
 function planForm({ id, tier }: User): Html {
   const options = TIERS.map(
-    (each) => html`<option value="${each}"${each === tier && html` selected`}>${planOf(each)} (${each})</option>`,
+    (each) => html`<option value="${each}"${each === tier && html` selected`}>${PLAN_OF_TIER[each]} (${each})</option>`,
   )
   return html`<form method="post" action="/accounts/${id}"><label>Plan <select name="tier">${options}</select></label> <button type="submit">Change</button></form>`
 }

@@ -2,7 +2,7 @@ import type { Tier } from '../catalog/upstream.ts'
 import { type ErrorCode, type ErrorDetails, GatewayError } from '../errors.ts'
 import type { LimitSubject } from './account-limits.ts'
 import type { LimitState } from './limit-state.ts'
-import { planOf } from './plans.ts'
+import { PLAN_OF_TIER } from './plans.ts'
 
 /** A refusal by an account's limits, with the state of the limits for the headers of the answer. */
 export class LimitRefusedError extends GatewayError {
@@ -30,7 +30,7 @@ export function limitRefusal(
   { tier, subject }: { tier: Tier; subject: LimitSubject },
 ): LimitRefusedError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
-  const name = planOf(tier)
+  const name = PLAN_OF_TIER[tier]
   const { plan } = state
   if (decision.startsWith('credential-')) return credentialRefusal(decision, state, subject)
   switch (decision) {

@@ -9,7 +9,7 @@ import type { User } from '../db/schema.ts'
 import { revokeSessions } from '../db/sessions.ts'
 import { lockUser, updateUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 
 const Tier = Type.Enum(['developer', 'pro', 'business', 'enterprise'])
 
@@ -98,7 +98,7 @@ export function describeUser(user: User, policy: SignupPolicy): Static<typeof Us
     id: user.id,
     email: user.email,
     tier: user.tier,
-    plan: planOf(user.tier),
+    plan: PLAN_OF_TIER[user.tier],
     disabled: user.disabled_at !== null,
     approved: user.approved_at !== null,
     emailVerified: user.email_verified_at !== null,

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { causeWords, clockTime, isOfLackingMembers, isRecovery } from '../fleet/words.js'
 import { HALF_OPEN_PAUSE_MS_MAX, HALF_OPEN_PAUSE_MS_MIN } from '../health/health-thresholds.ts'
 import type { HealthView } from '../health/health-view.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 
 /** The state of an API in one word, by which people filter. */
 export const CONDITIONS = ['Healthy', 'Degraded', 'Limited', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
@@ -136,5 +136,7 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
  * source nor the operator's consent.
  */
 function testCalls({ tierRequired }: Api): string {
-  return tierRequired === 'developer' ? 'Test calls work.' : `Test calls work from the ${planOf(tierRequired)} plan on.`
+  return tierRequired === 'developer'
+    ? 'Test calls work.'
+    : `Test calls work from the ${PLAN_OF_TIER[tierRequired]} plan on.`
 }

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import type { Context } from '../context.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { readMonthUsage } from '../limits/month-usage.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const BillingStatus = Type.Object(
@@ -42,7 +42,7 @@ export async function billingRoutes(app: App, context: Context): Promise<void> {
   }
   app.get('/v1/billing/status', status, async (request) => {
     const { id, tier } = sessionOf(request).user
-    const plan = planOf(tier)
+    const plan = PLAN_OF_TIER[tier]
     const limits = context.config.plans[plan]
     const { month, used, resetsAt } = await readMonthUsage(context, id)
     const remaining = Math.max(0, limits.perMonth - used)

@@ -3,7 +3,7 @@ import { type Catalog, knownTarget } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
-import { planOf } from '../limits/plans.ts'
+import { PLAN_OF_TIER } from '../limits/plans.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import type { CallLines } from './call-lines.ts'
@@ -47,7 +47,7 @@ export function noteArrival(
 }
 
 /** How a call ended on its node. */
-export interface RecordedEnd {
+interface RecordedEnd {
   /** Absent if the call was refused before it was queued. */
   job?: CallJob | undefined
   /** The caller; undefined if the credential was refused. */
@@ -111,7 +111,7 @@ function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEn
     admissionMs,
     bytes: reply?.body.length,
     quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
-    refusedByPlan: job || !principal ? undefined : config.plans[planOf(principal.tier)],
+    refusedByPlan: job || !principal ? undefined : config.plans[PLAN_OF_TIER[principal.tier]],
     traceparent: arrival.span?.traceparent,
   }
 }

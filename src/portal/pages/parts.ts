@@ -1,5 +1,5 @@
 import type { Tier } from '../../catalog/upstream.ts'
-import { planOf } from '../../limits/plans.ts'
+import { PLAN_OF_TIER } from '../../limits/plans.ts'
 import { type Html, html } from '../../pages/html.ts'
 import type { Condition } from '../condition.ts'
 
@@ -11,7 +11,7 @@ export function healthBadge({ word, score }: Condition): Html {
 
 /** The lowest plan that may call an API. */
 export function planBadge({ tierRequired }: { tierRequired: Tier }): Html {
-  return html`<span class="badge">${planOf(tierRequired)} plan</span>`
+  return html`<span class="badge">${PLAN_OF_TIER[tierRequired]} plan</span>`
 }
 
 /** A name with a capital letter, `Weather`. */
