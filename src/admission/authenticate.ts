@@ -55,7 +55,7 @@ export interface AuthenticationDeps extends LookUpDeps {
   principals: PrincipalCache
 }
 
-export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
+type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /**
  * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key`

@@ -24,7 +24,7 @@ export interface ForecastDeps {
   redis: RedisConnection
 }
 
-export interface ForecastCall {
+interface ForecastCall {
   api: Api
   endpoint: ApiEndpoint
   job: CallJob

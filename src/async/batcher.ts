@@ -13,7 +13,7 @@ interface Gathered<Item, Result> {
  */
 const BUSY_TICKS = 3
 
-export interface BatcherOptions {
+interface BatcherOptions {
   /** Most items of one key that the batcher sends at once. Default: no bound. */
   itemsMax?: number
   /**

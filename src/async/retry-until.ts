@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface RetryUntilOptions {
+interface RetryUntilOptions {
   /** Whether repeating the work does no harm after this error. Default: it never does harm. */
   mayRepeat?: (error: unknown) => boolean
   /** Pause between two tries, milliseconds. */

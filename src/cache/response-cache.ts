@@ -71,7 +71,7 @@ const storeAnswers = loadScript(new URL('./lua/store-answers.lua', import.meta.u
 /**
  * The call that fetched an answer. It decides where the answer is stored and when it is evicted.
  */
-export interface AnswerOrigin {
+interface AnswerOrigin {
   slug: string
   hasUndeclared: boolean
   /** The account, or the share group whose accounts count together. */

@@ -47,7 +47,7 @@ export class CallerLeftError extends GatewayError {
 }
 
 /** How long a caller waits for a reply. */
-export interface CallerWait {
+interface CallerWait {
   /** Rejects when the wait is over; never resolves. */
   over: Promise<never>
   throwIfOver: () => void
@@ -58,7 +58,7 @@ export type CallResult = { kind: 'accepted' } | FinalResult
 
 export type FinalResult = { kind: 'reply'; reply: Reply; verdict: Verdict } | FailedResult
 
-export interface FailedResult {
+interface FailedResult {
   kind: 'failed'
   error: GatewayError
   /**
@@ -69,11 +69,11 @@ export interface FailedResult {
 }
 
 /** A call that is admitted and not yet queued. */
-export interface CallToRun extends Pick<Admitted, 'job' | 'queueing'> {
+interface CallToRun extends Pick<Admitted, 'job' | 'queueing'> {
   arrival: Pick<CallArrival, 'origin' | 'startedAt' | 'span'>
 }
 
-export interface PendingOptions {
+interface PendingOptions {
   wait: CallerWait
   /** False if the caller wants a 202 at once. */
   isAwaited?: boolean

@@ -7,7 +7,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
-export interface UpstreamCapsDeps extends CapDeps {
+interface UpstreamCapsDeps extends CapDeps {
   /** Its rules are read at each use, because operators change them while processes run. */
   catalog: Catalog
 }

@@ -163,7 +163,7 @@ export async function builtInSlugs(): Promise<string[]> {
 }
 
 /** The options from which a catalog is built. */
-export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
+type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
   Partial<Pick<Config['upstreams'], 'ownFolder' | 'builtIn'>>
 
 /**

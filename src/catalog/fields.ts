@@ -47,7 +47,7 @@ export type From = string | ((source: Source) => unknown)
  * One member of the data. Its reader can return undefined only if the field is required
  * (`Missing`).
  */
-export interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
+interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
   schema: Schema
   read: (source: Source) => Static<Schema> | Missing
 }

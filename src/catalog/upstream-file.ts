@@ -47,7 +47,7 @@ type Declared<Of extends Parameters, Data extends Fields = Fields> = Endpoint<
  * An endpoint of a file in src/upstreams. Members without a comment mean what they mean in
  * `Endpoint`.
  */
-export interface EndpointDeclaration<Of extends Parameters, Data extends Fields>
+interface EndpointDeclaration<Of extends Parameters, Data extends Fields>
   extends Pick<
     Declared<Of>,
     'description' | 'cache' | 'pool' | 'acceptStatuses' | 'complete' | 'request' | 'isNotFound' | 'rejects' | 'classify'

@@ -8,7 +8,7 @@ import { ApiLists, digestOf } from '../telemetry/known-apis.ts'
 /** How often workers are read, milliseconds. Heartbeats have the same interval. */
 const LOOK_EVERY_MS = 2_000
 
-export interface LaneDirectoryDeps {
+interface LaneDirectoryDeps {
   redis: RedisConnection
   /** Redis' time, milliseconds since the epoch. */
   now: () => number

@@ -36,12 +36,12 @@ interface KnownMember {
 }
 
 /** A source, and the fallback source that answers if it fails. */
-export interface HealthSource {
+interface HealthSource {
   slug: string
   fallback?: { slug: string } | undefined
 }
 
-export interface HealthCacheDeps {
+interface HealthCacheDeps {
   redis: RedisConnection
   announcements: Pick<Announcements, 'on'>
   clock: Pick<RedisClock, 'now'>

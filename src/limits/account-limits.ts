@@ -61,7 +61,7 @@ export interface LimitRequest extends LimitQuery {
 }
 
 /** The calls of a batch. */
-export interface BatchRequest extends LimitQuery {
+interface BatchRequest extends LimitQuery {
   callIds: string[]
   /** `all`: all calls must fit. `fit`: as many calls as fit get units. */
   take: 'all' | 'fit'
@@ -99,7 +99,7 @@ export const STALE = Symbol('stale')
 const CALLS_TOGETHER_MAX = 64
 
 /** The result for one call, or for a reading. */
-export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
+type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
 /**
  * The limits of accounts, for an API node. Calls of one account that arrive in the same tick and

@@ -40,7 +40,7 @@ const REFUSALS_MAX = 10_000
 type Account = Pick<LimitSubject, 'accountId' | 'mode'>
 
 /** A call that ends. Without `id` the call took no units, because it was refused before that. */
-export interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug'> {
+interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug'> {
   id?: string
   isAsync?: boolean
   /** The time of Redis, milliseconds. It decides for which day and month the call counts. */
@@ -54,7 +54,7 @@ export interface NextCall {
 }
 
 /** Calls that took their units together. `at` is about when, in the time of Redis, milliseconds. */
-export interface Acquisition {
+interface Acquisition {
   account: LimitSubject
   callIds: string[]
   at: number

@@ -58,7 +58,7 @@ export interface CredentialLimits {
 }
 
 /** What a key or a connection has used of its own limits. */
-export interface CredentialState {
+interface CredentialState {
   minute: { used: number; max: number; resetMs: number } | undefined
   month: { used: number; max: number } | undefined
   inFlight: { used: number; max: number } | undefined

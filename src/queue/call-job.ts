@@ -146,7 +146,7 @@ type Renamed = Pick<
   'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt' | 'cacheOnlyMs' | 'cacheOnlyReason'
 >
 
-export interface QueueTicket {
+interface QueueTicket {
   /** The virtual start time of the call in fair queueing. */
   tag: number
   /**

@@ -15,7 +15,7 @@ interface LinesLog {
   info: (members: object, message: string) => void
 }
 
-export interface LinedCall {
+interface LinedCall {
   account: string | undefined
   /** The code of the call's error, or its status. */
   code: string

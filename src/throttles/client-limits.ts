@@ -20,7 +20,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ClientLimitOptions {
+interface ClientLimitOptions {
   /** Connections of one client address at once; 0 is no bound. */
   connectionsMax: number
   /**

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 
-export interface TokenBucketOptions {
+interface TokenBucketOptions {
   /** Rate at which a bucket fills, tokens per second; 0: no bound. */
   perSecond: number
   burst: number

@@ -26,7 +26,7 @@ const RELEASE_PAUSE_MS = 10
 const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS + 100
 const WIDE_ROOM_MIN = 32
 
-export interface PermitClientDeps {
+interface PermitClientDeps {
   slug: string
   bucket: CapBucket
   cap: Cap

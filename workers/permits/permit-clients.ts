@@ -9,7 +9,7 @@ import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
 import { AHEAD_MAX } from './permits-ahead.ts'
 
-export interface PermitClientsDeps {
+interface PermitClientsDeps {
   caps: UpstreamCaps
   catalog: Catalog
   log: Log

@@ -13,7 +13,7 @@ const SENDING_MS = 50
  */
 export const AHEAD_LIFE_MS = PERMIT_AGE_MS_MAX - SENDING_MS
 
-export interface PermitAhead {
+interface PermitAhead {
   id: PermitId
   /** By the monotonic clock, milliseconds. */
   usableUntil: number

@@ -14,7 +14,7 @@ const TAKEN_TOGETHER_MAX = 16
 /** Pause after a failure of Redis, milliseconds. */
 const RETRY_MS = 250
 
-export interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | 'autorun'> {
+interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | 'autorun'> {
   connection: RedisConnection
   concurrency: number
 }

@@ -29,7 +29,7 @@ export interface HttpExchange {
  */
 const ERROR_TEXT_BYTES_MAX = 100
 
-export interface AttemptOptions {
+interface AttemptOptions {
   client: Dispatcher
   permit: Permit
   /**

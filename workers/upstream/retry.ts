@@ -28,7 +28,7 @@ export function retryBudgets(): (api: { slug: string }) => RetryBudget {
   )
 }
 
-export interface RetryOptions {
+interface RetryOptions {
   /** Whether the request may be sent once more, now that a try has failed. */
   mayRepeat: () => boolean
   budget: RetryBudget

@@ -12,7 +12,7 @@ import type { Metrics } from '../../src/telemetry/metrics.ts'
  */
 const GATHER_MS = 500
 
-export interface SuccessBatcherDeps {
+interface SuccessBatcherDeps {
   redis: RedisConnection
   health: HealthCache
   metrics: Pick<Metrics, 'attempts' | 'beforeRead'>
