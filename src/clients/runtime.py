@@ -161,7 +161,7 @@ class _Connection:
     def opened(self, connected: socket.socket) -> None:
         self._socket = connected
         if self._is_ended:
-            raise ConnectionAbortedError("the call was cancelled")
+            raise OSError("the call was cancelled")
 
     def end(self) -> None:
         self._is_ended = True
@@ -213,12 +213,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def _opening(kind: Any, request: Any) -> Any:
     """A class of connections that tell the request when they are open."""
 
-    class Opening(kind):  # type: ignore[misc]
+    class _Opens(kind):  # type: ignore[misc]
         def connect(self) -> None:
             super().connect()
             request.connection.opened(self.sock)
 
-    return Opening
+    return _Opens
 
 
 class _Http(urllib.request.HTTPHandler):
