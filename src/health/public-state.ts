@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { stateOf } from '../catalog/catalog-state.ts'
-import type { HealthCache } from './health-watch.ts'
+import type { HealthCache } from './health-cache.ts'
 
 /**
  * A text that changes with everything that visitors can see of the catalog: the settings of

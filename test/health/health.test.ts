@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
+import { HealthCache } from '../../src/health/health-cache.ts'
 import {
   CHANCE_TO_OPEN,
   CONFIRM_EVERY_MS,
@@ -12,7 +13,6 @@ import {
   VOTES_TO_BE_DOWN,
 } from '../../src/health/health-thresholds.ts'
 import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
-import { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
   BANDS,

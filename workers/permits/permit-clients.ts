@@ -1,7 +1,7 @@
 import { type Memoized, memoize } from '../../src/async/memoize.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import type { HealthCache } from '../../src/health/health-watch.ts'
+import type { HealthCache } from '../../src/health/health-cache.ts'
 import type { Log } from '../../src/log.ts'
 import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'

@@ -1,5 +1,5 @@
 import { Batcher } from '../../src/async/batcher.ts'
-import type { HealthCache } from '../../src/health/health-watch.ts'
+import type { HealthCache } from '../../src/health/health-cache.ts'
 import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
-import type { HealthCache } from '../../src/health/health-watch.ts'
+import type { HealthCache } from '../../src/health/health-cache.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallQueues } from '../../src/queue/call-queue.ts'
 import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
