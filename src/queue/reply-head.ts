@@ -89,5 +89,5 @@ export interface CallTimes {
   attempts: number
 }
 
-/** The times of a call that no worker ran. */
+/** The times of a call that no worker has run so far. */
 export const NO_TIMES: Readonly<CallTimes> = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }

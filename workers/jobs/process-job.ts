@@ -8,7 +8,7 @@ import {
   parseAnswerable,
   parseCalls,
 } from '../../src/queue/call-job.ts'
-import type { CallTimes } from '../../src/queue/reply-head.ts'
+import { NO_TIMES } from '../../src/queue/reply-head.ts'
 import { furthestReach, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
@@ -93,12 +93,8 @@ export async function processCall(
   cancelled: AbortSignal,
 ): Promise<CallOutcome> {
   const { clock, running } = deps
-  const times: CallTimes = {
-    queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
-    permitMs: 0,
-    upstreamMs: 0,
-    attempts: 0,
-  }
+  const queueMs = Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt))
+  const times = { ...NO_TIMES, queueMs }
   const remainingMs = (): number => call.deadline - clock.now()
   const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled })
   try {

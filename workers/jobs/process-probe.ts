@@ -5,6 +5,7 @@ import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import { probeEverySeconds } from '../../src/catalog/probe-interval.ts'
 import { RECHECK_MS } from '../../src/health/health-thresholds.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
+import { NO_TIMES } from '../../src/queue/reply-head.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 import { type PermitRequest, permitRequestOf } from '../permits/local-waiters.ts'
@@ -57,7 +58,7 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
     endpoint: recorded?.endpoint,
     currentKey: () => api.key,
     permitRequest: requestOfProbe(deps, slug, String(job.id)),
-    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    times: { ...NO_TIMES },
     progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, timeout]),

@@ -13,19 +13,15 @@ import { StatusError } from '../errors/attempt-error.ts'
 import type { UpstreamCall } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import { type CallProgress, endPermitWait, progressOf, type RunTimes } from '../upstream/send-under-permit.ts'
+import { type CallProgress, endPermitWait, progressOf } from '../upstream/send-under-permit.ts'
 import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** One run of a call by a worker. A call runs again if its worker was lost. */
-export interface CallRun {
-  times: RunTimes
-  progress: CallProgress
+export interface CallRun extends Pick<UpstreamCall, 'times' | 'progress' | 'remainingMs' | 'signal'> {
   /** An earlier worker was lost while it ran this call. Nobody knows how far that run got. */
   isSecondRun: boolean
-  remainingMs: () => number
-  signal: AbortSignal
 }
 
 /** After these failures of an endpoint that changes data, it is certain that nothing changed. */

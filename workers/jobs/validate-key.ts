@@ -13,7 +13,7 @@ import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { withAnnouncement } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
-import { NO_BODY } from '../../src/queue/reply-head.ts'
+import { NO_BODY, NO_TIMES } from '../../src/queue/reply-head.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import { bucketOf, UNPROVEN_BUCKET, voterOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
@@ -65,7 +65,7 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
     }
   } finally {
     if (reply) {
-      const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+      const times = { ...NO_TIMES, attempts: 1 }
       const address = { id: reply.id, accountId, replyTo: reply.to }
       await sendReply(redis, address, { head: { id: reply.id, times }, body: NO_BODY })
     }
@@ -209,7 +209,7 @@ async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check
     endpoint: undefined,
     currentKey: () => key,
     permitRequest: permitRequestOf(entry, deps.clock.now() + VALIDATE_MS_MAX),
-    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    times: { ...NO_TIMES },
     progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),
     signal,

@@ -4,7 +4,7 @@ import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 /** Most permits that a poll acquires ahead. */
 export const AHEAD_MAX = 16
 
-/** What a permit keeps of its age for the connection and the first byte, milliseconds. */
+/** Time that a permit still needs for the connection and the first byte, milliseconds. */
 const SENDING_MS = 50
 
 /**
@@ -32,16 +32,16 @@ export class PermitsAhead {
   #mayBeUsed = (): boolean => false
   #usableUntil = 0
   #timer: NodeJS.Timeout | undefined
-  /** When calls last wanted permits that they have no place for, the latest last. */
+  /** When calls without a place last requested permits; the latest time is the last. */
   #wantedAt: number[] = []
 
-  /** `onEnd` gets the permits that no call took. `max`: 0 for a cap that is never polled ahead. */
+  /** `onEnd` gets the permits that no call took. `max`: 0 if no permits are acquired ahead. */
   constructor(max: number, onEnd: (unused: PermitId[]) => void) {
     this.#max = max
     this.#onEnd = onEnd
   }
 
-  /** How many more permits a poll is to acquire that so many calls wait for. */
+  /** How many permits a poll acquires ahead, besides the permits for the `waiting` calls. */
   wanted(waiting: number): number {
     if (this.#ids.length > 0) return 0
     const since = performance.now() - AHEAD_LIFE_MS

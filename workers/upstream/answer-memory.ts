@@ -8,8 +8,8 @@ interface Wait {
 
 /**
  * Bounds the memory that answers of upstreams take in a worker while they are read and parsed. The
- * call that began to take first always gets more, so that this answer ends whatever the others
- * hold; those others share `bytesMax`.
+ * call that was the first to take memory always gets more, so that its answer ends whatever other
+ * calls hold. The other calls share `bytesMax`.
  */
 export class AnswerMemory {
   readonly bytesMax: number
@@ -48,9 +48,9 @@ export class MemoryShare {
   }
 
   /**
-   * For more of an answer.
+   * Takes memory for more of an answer.
    *
-   * @returns undefined if it is there; else what settles once it is.
+   * @returns undefined if it got the memory; otherwise a promise that resolves when it has
    * @throws the signal's reason
    */
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined {

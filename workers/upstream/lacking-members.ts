@@ -1,8 +1,8 @@
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { isObject, items } from '../../src/catalog/json.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
+import type { KnownMembers } from '../../src/health/health-cache.ts'
 import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE } from '../../src/health/health-thresholds.ts'
-import type { KnownMembers } from '../../src/health/health-watch.ts'
 import type { MembersSeen } from '../../src/health/record.ts'
 import { isRecordedCall } from './recorded-call.ts'
 
@@ -48,10 +48,10 @@ export function membersSeen(
   const lacks: string[] = []
   const has: string[] = []
   let isLacking = false
-  let isRecordedOne: boolean | undefined
+  let isRecordedKnown: boolean | undefined
   const isRecorded = () => {
-    isRecordedOne ??= isRecordedCall(endpoint, parameters)
-    return isRecordedOne
+    isRecordedKnown ??= isRecordedCall(endpoint, parameters)
+    return isRecordedKnown
   }
   for (const { name, isThere } of expectedOf(upstream, endpoint)) {
     const isHere = isThere(data, isRecorded)
@@ -144,7 +144,7 @@ function itemsOf(name: string): Expected {
 function ofMember(name: string, { name: innerName, isThere }: Expected): Expected {
   return {
     name: `${name}.${innerName}`,
-    // Of an object that is missing, the object is what is missing.
+    // If the whole object is missing, the answer lacks the object, and no member of it.
     isThere: (data, isRecorded) =>
       isObject(data) && isObject(data[name]) ? isThere(data[name], isRecorded) : undefined,
   }
