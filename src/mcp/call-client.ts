@@ -64,7 +64,7 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scen
 /** Opens the gateway's own routes for the sender of a request. */
 export function openCallClient(
   app: Pick<FastifyInstance, 'inject'>,
-  context: Pick<Context, 'redis' | 'isDraining'>,
+  context: Pick<Context, 'redis' | 'clock' | 'isDraining'>,
   {
     request,
     message,
@@ -126,11 +126,11 @@ export function openCallClient(
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
     find: async (callId) => {
       const { accountId } = sender
-      const [call, expiresAt] = await Promise.all([
+      const [call, leftMs] = await Promise.all([
         readAsyncCall(context.redis, { id: callId, accountId }),
-        context.redis.pexpiretime(accountKeys.call(accountId, callId)),
+        context.redis.pttl(accountKeys.call(accountId, callId)),
       ])
-      return call && { ...call, expiresAt }
+      return call && { ...call, expiresAt: context.clock.now() + leftMs }
     },
     run: (requestId, tool) => runningTools.run({ sender, requestId }, unwanted, tool),
     cancelRequest: (requestId) => runningTools.cancel(sender, requestId),
