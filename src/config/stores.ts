@@ -55,7 +55,8 @@ const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify
  */
 export function readDatabaseUrl(read: EnvironmentReader): string {
   const text = read.required('DATABASE_URL', FORM)
-  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text) || /%(?![\da-f]{2})/i.test(text))
+    throw new ConfigError(`DATABASE_URL must be ${FORM}; write % in a password as %25`)
   const url = new URL(text)
   const { searchParams } = url
   for (const [variable, name] of Object.entries(LIBPQ_VARIABLES)) {
@@ -87,9 +88,15 @@ const FORM = 'the address of Postgres, postgres://user:password@host/database'
 function isNameServer(value: string): boolean {
   if (isIP(value) !== 0) return true
   const parts = /^(?:(?<v4>[\d.]+)|\[(?<v6>[^\]]+)\]):(?<port>\d{1,5})$/.exec(value)?.groups
-  return parts !== undefined && isIP(parts.v4 ?? parts.v6 ?? '') !== 0 && Number(parts.port) <= 65_535
+  return (
+    parts !== undefined &&
+    isIP(parts.v4 ?? parts.v6 ?? '') !== 0 &&
+    /^0*[1-9]/.test(parts.port ?? '') &&
+    Number(parts.port) <= 65_535
+  )
 }
 
+/** An address of Redis. Its path, if it has one, is the number of a database. */
 function isRedisUrl(value: string): boolean {
-  return /^rediss?:\/\//.test(value) && URL.canParse(value)
+  return /^rediss?:\/\//.test(value) && URL.canParse(value) && /^\/?\d*$/.test(new URL(value).pathname)
 }

@@ -76,6 +76,9 @@ function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: 
     const typed = error instanceof RedisError ? error : new RedisError(error, { wasSent: sending.isOver })
     if (typed.replyCode === 'NOPERM') noteRefusal(redis, name, typed)
     reject(typed)
+    // Without the database that the address names, the client would go on in database 0, which may
+    // belong to another service.
+    if (name === 'select' && typed.replyCode !== undefined) redis.disconnect(true)
   }
   return sending
 }

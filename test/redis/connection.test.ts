@@ -199,6 +199,28 @@ describe('a Redis connection', () => {
     }
   })
 
+  it('a Redis connection is never ready in another database than the database that its address names', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
+    const waiter = openRedis([services.redisUrl.replace(/0$/, '99')], 'blocking', log)
+    let isReady = false
+    let attempts = 0
+    waiter.on('ready', () => {
+      isReady = true
+    })
+    waiter.on('reconnecting', () => {
+      attempts += 1
+    })
+    try {
+      await until(() => attempts > 2)
+      assert.equal(isReady, false)
+      assert.equal(lines.length, 1)
+      assert.match(lines[0] ?? '', /DB index is out of range/)
+    } finally {
+      waiter.disconnect()
+    }
+  })
+
   it('a Redis connection is closed with QUIT if it is open, and at once if it is not', async () => {
     const up = openRedis([services.redisUrl], 'producer', log)
     await until(() => up.status === 'ready')
