@@ -55,8 +55,9 @@ const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify
  */
 export function readDatabaseUrl(read: EnvironmentReader): string {
   const text = read.required('DATABASE_URL', FORM)
-  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text) || /%(?![\da-f]{2})/i.test(text))
-    throw new ConfigError(`DATABASE_URL must be ${FORM}; write % in a password as %25`)
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
+  if (/%(?![\da-f]{2})/i.test(text))
+    throw new ConfigError('DATABASE_URL has a % that encodes nothing: write % in a password as %25')
   const url = new URL(text)
   const { searchParams } = url
   for (const [variable, name] of Object.entries(LIBPQ_VARIABLES)) {
