@@ -16,7 +16,7 @@ const FILE = 'secrets.json'
  * The secrets of the data folder. Missing secrets are generated. Only the owner can read the file.
  * If several starts run at once on a new folder, they get the same secrets.
  *
- * @param given secrets that replace those of the folder
+ * @param given secrets that replace the secrets of the folder
  * @throws ConfigError if the folder has a database whose secrets are lost
  */
 export async function loadSecrets(dataDir: string, given: Partial<Secrets> = {}): Promise<Secrets> {
