@@ -154,7 +154,7 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
             cacheHints: CACHE_HINTS,
           },
         )
-  server.setRequestHandler('tools/list', () => ({ tools }))
+  server.setRequestHandler('tools/list', ({ params }) => whole(params, { tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const senders = sendersFor(deps.client, context, era)
     const called = deps.client.run(context.mcpReq.id, () => run(params.name, params.arguments ?? {}, senders))
@@ -169,12 +169,11 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
     const all = others.length === 0 ? `the only tool is ${only}` : `the tools are ${[only, ...others].join(', ')}`
     throw invalidParams(`There is no tool with this name; ${all}.`)
   })
-  server.setRequestHandler('resources/list', () => ({
-    resources: resources.map(({ read: _, ...resource }) => resource),
-  }))
+  const shownResources = resources.map(({ read: _, ...resource }) => resource)
+  server.setRequestHandler('resources/list', ({ params }) => whole(params, { resources: shownResources }))
   // There are no templates. The method still answers, because clients call it for every server with
   // resources and show an error as a failure of the server.
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+  server.setRequestHandler('resources/templates/list', ({ params }) => whole(params, { resourceTemplates: [] }))
   server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
     if (!resource) throw invalidParams('There is no resource with this address.')
@@ -183,6 +182,17 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   })
   if (era === 'modern') serveTasks(server, offer, deps.client)
   return server
+}
+
+/**
+ * A list, which always fits a page. The server gives out no cursor, so a cursor in a request is
+ * not valid. An empty cursor is how some clients write that they have none.
+ *
+ * @throws ProtocolError
+ */
+function whole<List>(params: { cursor?: string | undefined } | undefined, list: List): List {
+  if (params?.cursor) throw invalidParams('The cursor is not valid: this list has a single page. Leave cursor out.')
+  return list
 }
 
 /** The error for a name that this server does not know. */

@@ -546,7 +546,7 @@ describe('the MCP servers', () => {
     const taken: [string, unknown][] = [
       ['tools/list', { cursor: null, _meta: null }],
       ['tools/list', null],
-      ['resources/list', { cursor: null }],
+      ['resources/list', { cursor: '' }],
       ['resources/templates/list', { cursor: null, _meta: { progressToken: null } }],
       ['ping', { _meta: null }],
       ['initialize', { protocolVersion: '2025-06-18', capabilities: { roots: { listChanged: null } }, clientInfo }],
@@ -561,6 +561,10 @@ describe('the MCP servers', () => {
     const lossy = { api: 'mock-data', endpoint: '/posts', parameters: '{"cursor":9007199254740993}' }
     const refused: [string, unknown, RegExp][] = [
       ['tools/list', { cursor: 5 }, /^Argument cursor is invalid: expected string, received number\.$/],
+      // A list has a single page, so every cursor is foreign.
+      ['tools/list', { cursor: 'eyJwYWdlIjoyfQ' }, /^The cursor is not valid: .* Leave cursor out\.$/],
+      ['resources/list', { cursor: 'x' }, /^The cursor is not valid: /],
+      ['resources/templates/list', { cursor: '0' }, /^The cursor is not valid: /],
       ['tools/list', 'all', /^The parameters must be a JSON object\.$/],
       ['tools/list', [1], /^The parameters must be a JSON object\.$/],
       ['tools/call', { arguments: {} }, /^Argument name is required\.$/],
