@@ -37,10 +37,13 @@ export function readAccounts(read: EnvironmentReader, baseUrl: string, isApiNode
   if (isApiNode && signup === 'verified' && smtpUrl === undefined) {
     throw new ConfigError('SMTP_URL is required if SIGNUP is verified, because addresses are verified by mail')
   }
+  const sender = readSender(read)
+  // Other processes run without SMTP_URL, because it carries a password.
+  if (isApiNode && smtpUrl === undefined) read.refuseWithout('SMTP_URL', ['SMTP_FROM'])
   return {
     signup,
     smtpUrl,
-    mailFrom: readSender(read) ?? `agent-api-gateway@${new URL(baseUrl).hostname}`,
+    mailFrom: sender ?? `agent-api-gateway@${new URL(baseUrl).hostname}`,
     isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
     accessTokenHours: read.integer('OAUTH_ACCESS_TOKEN_HOURS', 8, [1, 24]),
     oidc: isApiNode ? readAccountsProvider(read, baseUrl) : undefined,

@@ -43,6 +43,17 @@ export class EnvironmentReader {
     )
   }
 
+  /**
+   * Refuses settings that have no effect without another setting.
+   *
+   * @param needed the other setting, which is not set; or several, of which any is enough
+   * @throws ConfigError that names the first of the settings that is set
+   */
+  refuseWithout(needed: string, names: readonly string[]): void {
+    const given = names.find((name) => this.text(name, '').trim() !== '')
+    if (given !== undefined) throw new ConfigError(`${needed} is required if ${given} is set`)
+  }
+
   #get(name: string): string | undefined {
     this.#names.add(name)
     return this.#environment[name]

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { normalizedNetwork } from '../net/address-list.ts'
 import { ConfigError, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
 /** The addresses at which a process listens, and the public address. */
@@ -52,7 +53,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     metricsHost: read.text('METRICS_HOST', LOOPBACK),
     metricsPort: read.integer('METRICS_PORT', 0, [0, 65_535]),
     baseUrl,
-    trustProxy: read.list('TRUST_PROXY', isAddressOrRange),
+    trustProxy: readTrustProxy(read),
     corsOrigins: read.list('CORS_ORIGINS', isOrigin),
     tls: certFile === '' ? undefined : { certFile, keyFile },
     redirectPort: redirectPort === 0 ? undefined : redirectPort,
@@ -115,11 +116,26 @@ function isOrigin(value: string): boolean {
   return /^https?:$/.test(URL.parse(value)?.protocol ?? '') && new URL(value).origin === value
 }
 
+/** @throws ConfigError for a range so wide that it has callers in it, not only proxies */
+function readTrustProxy(read: EnvironmentReader): string[] {
+  const items = read.list('TRUST_PROXY', isAddressOrRange)
+  const wide = items.find(isWide)
+  if (wide === undefined) return items
+  throw new ConfigError(
+    `TRUST_PROXY must name only your proxies: callers from ${wide} could choose the address that the gateway sees`,
+  )
+}
+
 /** An address, a CIDR, or one of the named ranges that Fastify's `trustProxy` knows. */
 function isAddressOrRange(value: string): boolean {
-  const [address = '', length, ...rest] = value.split('/')
-  const version = isIP(address)
-  if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(value)
-  if (length === undefined) return true
-  return rest.length === 0 && /^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128)
+  return ['loopback', 'linklocal', 'uniquelocal'].includes(value) || normalizedNetwork(value) !== undefined
+}
+
+/**
+ * Whether a range is wider than the widest private ranges, 10.0.0.0/8 and fc00::/7. Ranges that
+ * begin with `::` are refused too, because they contain IPv4 addresses in the form of IPv6.
+ */
+function isWide(value: string): boolean {
+  const [address = '', length] = (normalizedNetwork(value) ?? '').split('/')
+  return length !== undefined && (address === '::' || Number(length) < (isIP(address) === 4 ? 8 : 7))
 }

@@ -18,8 +18,7 @@ export interface OidcProvider {
 export function readOidcProvider(read: EnvironmentReader): OidcProvider | undefined {
   const issuer = read.text('OIDC_ISSUER', '')
   if (issuer === '') {
-    const given = ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'].find((name) => read.text(name, '') !== '')
-    if (given !== undefined) throw new ConfigError(`OIDC_ISSUER is required if ${given} is set`)
+    read.refuseWithout('OIDC_ISSUER', ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_NAME'])
     return undefined
   }
   if (!URL.canParse(issuer) || !(issuer.startsWith('https:') || (issuer.startsWith('http:') && isLocalAddress(issuer))))

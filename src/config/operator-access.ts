@@ -56,6 +56,10 @@ export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]
   if (isOpen && !hasGroups) {
     throw new ConfigError('OIDC_OPERATOR_GROUPS is required: the groups whose members may use the console')
   }
+  if (!isOpen) read.refuseWithout('OIDC_ISSUER or TRUSTED_USER_HEADER', ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS'])
+  if (access.oidc === undefined) {
+    read.refuseWithout(hasGroups ? 'OIDC_ISSUER' : 'OIDC_OPERATOR_GROUPS', ['OIDC_GROUPS_CLAIM'])
+  }
   if (!isOpen && !access.isTokenLoginOn) {
     throw new ConfigError('OPERATOR_TOKEN_LOGIN must be on if neither OIDC_ISSUER nor TRUSTED_USER_HEADER is set')
   }
@@ -66,7 +70,7 @@ function readTrustedHeader(read: EnvironmentReader, trustProxy: string[]): Trust
   const user = readHeaderName(read, 'TRUSTED_USER_HEADER')
   const groups = readHeaderName(read, 'TRUSTED_GROUPS_HEADER')
   if (user === undefined) {
-    if (groups !== undefined) throw new ConfigError('TRUSTED_USER_HEADER is required if TRUSTED_GROUPS_HEADER is set')
+    read.refuseWithout('TRUSTED_USER_HEADER', ['TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'])
     return undefined
   }
   if (groups === undefined) throw new ConfigError('TRUSTED_GROUPS_HEADER is required if TRUSTED_USER_HEADER is set')

@@ -361,6 +361,10 @@ it('settings of named operators that would let in nobody or everybody end the pr
     /^TRUSTED_HEADER_SECRET is required/,
   )
   refuses({ ...proxy, ...groups, TRUST_PROXY: '10.0.0.1', TRUSTED_GROUPS_HEADER: '' }, /^TRUSTED_GROUPS_HEADER is req/)
+  refuses({ ...groups }, /^OIDC_ISSUER or TRUSTED_USER_HEADER is required if OIDC_OPERATOR_GROUPS is set/)
+  const claim = { OIDC_GROUPS_CLAIM: 'roles' }
+  refuses({ ...oidc, ...claim, OIDC_ACCOUNTS: 'on' }, /^OIDC_OPERATOR_GROUPS is required if OIDC_GROUPS_CLAIM is set/)
+  refuses({ ...proxy, ...groups, ...claim, TRUST_PROXY: '10.0.0.1' }, /^OIDC_ISSUER is required if OIDC_GROUPS_CLAIM/)
   refuses({ OPERATOR_TOKEN_LOGIN: 'off' }, /^OPERATOR_TOKEN_LOGIN must be on/)
   loadConfig({ ...base, ...oidc, ...groups })
 })
