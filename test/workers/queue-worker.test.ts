@@ -219,12 +219,10 @@ test('a worker that closes waits for its running jobs and takes no other', async
   assert.equal(workers[0]?.isRunning(), false)
 })
 
-test('a job whose marker a closing worker took is run by another worker at once', async (t) => {
-  const done: string[] = []
-  const { queue, workers } = await open(t, [
-    async () => assert.fail('it is closing'),
-    async ({ id = '' }) => done.push(id),
-  ])
+/** Adds a job, closes the first of two workers at that moment, and returns which worker ran it. */
+async function closeBesideNewJob(t: TestContext): Promise<'closing' | 'other'> {
+  const ranBy: ('closing' | 'other')[] = []
+  const { queue, workers } = await open(t, [async () => ranBy.push('closing'), async () => ranBy.push('other')])
   const blocked = async () => [...String(await redis.client('LIST')).matchAll(/ flags=b/g)].length
   // Redis gives a marker to the worker that has waited longest.
   for (const [index, worker] of workers.entries()) {
@@ -238,5 +236,17 @@ test('a job whose marker a closing worker took is run by another worker at once'
   for (const end = performance.now() + 100; performance.now() < end; );
   const closing = workers[0]?.close()
   await Promise.all([adding, closing])
-  await until(() => done.length === 1, 10_000)
+  await until(() => ranBy.length === 1, 10_000)
+  await Promise.all(workers.map((worker) => worker.close()))
+  return ranBy[0] ?? 'closing'
+}
+
+test('a job whose marker a closing worker took is run by another worker at once', async (t) => {
+  // On a busy machine the answer of Redis may be read before the worker begins to close, so that
+  // the worker runs the job.
+  let attempts = 1
+  while ((await closeBesideNewJob(t)) === 'closing') {
+    attempts += 1
+    assert.ok(attempts <= 20, 'the worker that closes has run each job')
+  }
 })
