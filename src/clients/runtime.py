@@ -65,7 +65,7 @@ class _Calls:
             for item in (value if isinstance(value, (list, tuple)) else [value])
             if item is not None
         ]
-        query = "?" + urllib.parse.urlencode(pairs) if pairs else ""
+        query = "?" + urllib.parse.urlencode(pairs, errors="surrogatepass") if pairs else ""
         return self._request(method, path + query, headers, None, not once)
 
     def _exchange(self, request: _Request) -> "_Steps[_Received]":
@@ -156,34 +156,64 @@ class _Connection:
 
     def __init__(self) -> None:
         self._socket: Optional[socket.socket] = None
-        self._is_ended = False
+        #: Why it was ended.
+        self.ended: Optional[str] = None
 
     def opened(self, connected: socket.socket) -> None:
         self._socket = connected
-        if self._is_ended:
-            raise OSError("the call was cancelled")
+        if self.ended is not None:
+            raise OSError(self.ended)
 
-    def end(self) -> None:
-        self._is_ended = True
+    def end(self, reason: str) -> None:
+        self.ended = reason
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
+@contextlib.contextmanager
+def _ending(connection: _Connection, timeout: float) -> Iterator[None]:
+    """Ends a connection at its timeout. A socket bounds only each wait for bytes, not a whole answer that comes slowly."""
+    if not timeout:
+        yield
+        return
+    timer = threading.Timer(min(timeout, threading.TIMEOUT_MAX), connection.end, ["timed out"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _send(given: _Request, timeout: float, connection: _Connection) -> _Received:
     try:
-        request = urllib.request.Request(given.url, data=given.body, headers=given.headers, method=given.method)
-        vars(request)["connection"] = connection
-        try:
-            with _OPENER.open(request, timeout=timeout) as response:
-                return _Received(_meta_of(response.status, response.headers), _json_of(response))
-        except urllib.error.HTTPError as failure:
-            with failure:
-                return _Received(_meta_of(failure.code, failure.headers), _json_of(failure))
+        with _ending(connection, timeout):
+            received = _receive(given, timeout, connection)
     except (OSError, http.client.HTTPException, ValueError) as cause:
-        message = f"No answer arrived: {getattr(cause, 'reason', None) or cause}."
-        words = {"code": "NO_ANSWER", "message": message, "hint": "Check base_url and the network.", "docs": ""}
-        raise GatewayError(0, {}, words) from cause
+        reason = connection.ended or getattr(cause, "reason", None) or cause
+        raise _no_answer(reason) from cause
+    # A connection that ended may look like the end of an answer.
+    if connection.ended is not None:
+        raise _no_answer(connection.ended)
+    return received
+
+
+def _receive(given: _Request, timeout: float, connection: _Connection) -> _Received:
+    request = urllib.request.Request(given.url, data=given.body, headers=given.headers, method=given.method)
+    vars(request)["connection"] = connection
+    try:
+        with _OPENER.open(request, timeout=timeout) as response:
+            return _Received(_meta_of(response.status, response.headers), _json_of(response))
+    except urllib.error.HTTPError as failure:
+        with failure:
+            return _Received(_meta_of(failure.code, failure.headers), _json_of(failure))
+
+
+def _no_answer(reason: Any) -> GatewayError:
+    message = f"No answer arrived: {reason}."
+    words = {"code": "NO_ANSWER", "message": message, "hint": "Check base_url and the network.", "docs": ""}
+    return GatewayError(0, {}, words)
 
 
 # Balancers refuse the name that Python gives by itself.

@@ -32,7 +32,7 @@ class _Asyncio(_Calls):
                 try:
                     received = await loop.run_in_executor(self._threads, _send, step, self._timeout, connection)
                 except asyncio.CancelledError:
-                    connection.end()
+                    connection.end("the call was cancelled")
                     raise
                 except GatewayError as error:
                     step = steps.throw(error)

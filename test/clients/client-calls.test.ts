@@ -22,7 +22,7 @@ const ID = 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'
 const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
 
 /** What the scripted server does with a request. It answers, or it breaks the connection. */
-type Reply = { status: number; body?: unknown; headers?: Record<string, string> } | 'break' | 'hang'
+type Reply = { status: number; body?: unknown; headers?: Record<string, string> } | 'break' | 'hang' | 'drip'
 
 const BATCH = {
   results: [{ index: 0, status: 200, data: {} }],
@@ -123,6 +123,13 @@ describe('the clients', () => {
         })
         const reply = script.shift() ?? DATA
         if (reply === 'hang') return
+        if (reply === 'drip') {
+          // An answer that never ends, although bytes arrive all the time.
+          response.writeHead(200)
+          const drops = setInterval(() => response.write(' '), 10)
+          response.on('close', () => clearInterval(drops))
+          return
+        }
         if (reply === 'break') {
           request.socket.destroy()
           return
@@ -251,11 +258,13 @@ describe('the clients', () => {
   })
 
   it('the clients wait for an answer no longer than their timeout, and say why there is none', async () => {
-    for (const { result } of await inEach('timeout', ['hang']))
-      assert.match(
-        String(result),
-        /^NO_ANSWER: No answer arrived: timed out[\w ]*\. Check base_?url and the network\.$/i,
-      )
+    for (const silence of ['hang', 'drip'] as const) {
+      for (const { result } of await inEach('timeout', [silence]))
+        assert.match(
+          String(result),
+          /^NO_ANSWER: No answer arrived: timed out[\w ]*\. Check base_?url and the network\.$/i,
+        )
+    }
     for (const { result } of await inEach('timeout', [], 'http://127.0.0.1:2'))
       assert.match(String(result), /^NO_ANSWER: No answer arrived: [^<]*(refused|ECONNREFUSED)[^>]*\. Check base/)
   })
