@@ -6,17 +6,21 @@ import { GatewayError } from '../errors.ts'
 import { MANAGERS } from './team-access.ts'
 import { isUuid } from './uuid.ts'
 
+/** The last time that has four digits for its year in UTC, as times in answers have. */
+const LAST_TIME = Date.parse('9999-12-31T23:59:59.999Z')
+
 /**
- * The expiry of a key, from a body; null: never.
+ * The expiry of a key, from a body; null: never. A leap second counts as the second before it,
+ * because `Date` has no leap seconds.
  *
- * @throws GatewayError VALIDATION_ERROR for a time that does not exist or has passed
+ * @throws GatewayError VALIDATION_ERROR for a time that has passed, or has more digits in its year
  */
 export function readExpiry(value: string | null | undefined): Date | null {
   if (value == null) return null
-  const expiresAt = new Date(value)
-  if (!(expiresAt.getTime() > Date.now())) {
+  const expiresAt = new Date(value.replace(/:60(?=[.Z+-])/i, ':59'))
+  if (!(expiresAt.getTime() > Date.now() && expiresAt.getTime() <= LAST_TIME)) {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member expiresAt must be a time in the future.',
+      message: 'Member expiresAt must be a time in the future, before the year 10000.',
       tokens: { param: 'expiresAt' },
     })
   }

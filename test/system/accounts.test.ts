@@ -508,7 +508,19 @@ describe('API keys', () => {
     assert.equal(await call(body.key), 200)
     await until(async () => (await call(body.key)) === 401)
     assert.ok(Date.now() >= Date.parse(expiresAt))
-    for (const bad of [new Date(Date.now() - 1_000).toISOString(), '2030-02-30T00:00:00Z', 'tomorrow', 5]) {
+    // RFC 3339 has leap seconds. Offsets can move a time out of the years that it can write.
+    const leap = { expiresAt: '2099-12-31T18:59:60-05:00' }
+    const made = await send(gateway, '/v1/keys', { token: account.token, body: { environment: 'test', ...leap } })
+    const { keys } = (await send(gateway, '/v1/keys', { token: account.token })).body
+    const { expiresAt: shown } = keys.find(({ id }: { id: string }) => id === made.body.id)
+    assert.equal(shown, '2099-12-31T23:59:59.000Z')
+    const times = [
+      '2099-12-31T24:00:00Z',
+      '2099-12-31T12:00:60Z',
+      '2099-01-01T00:00:00+24:00',
+      '9999-12-31T23:59:59-01:00',
+    ]
+    for (const bad of [new Date(Date.now() - 1_000).toISOString(), '2030-02-30T00:00:00Z', 'tomorrow', 5, ...times]) {
       const answer = await send(gateway, '/v1/keys', { token: account.token, body: { expiresAt: bad } })
       assert.deepEqual([answer.status, answer.body.code], [400, 'VALIDATION_ERROR'], String(bad))
     }
