@@ -5,16 +5,12 @@ import { createLog, type Log } from '../src/log.ts'
 import { loadSettings, type Running, runProcess } from '../src/process.ts'
 import { CALL_JOB } from '../src/queue/call-queue.ts'
 import { type Lane, laneOfOnly, sharedLanes } from '../src/queue/lanes.ts'
-import { PROBE_JOB } from '../src/queue/probe-job.ts'
-import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { unlessAway } from '../src/redis/connection.ts'
 import { channels } from '../src/redis/keys.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { EarlierQueues } from './earlier-queues.ts'
 import { LOCK_LOST } from './errors/abort-reasons.ts'
-import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
-import { processProbe } from './jobs/process-probe.ts'
-import { validateKey } from './jobs/validate-key.ts'
+import { processorOf, replyToLostJob } from './jobs/process-job.ts'
 import type { WorkerDeps } from './jobs/worker-deps.ts'
 import { QueueWorker } from './queue/queue-worker.ts'
 import { openWorkerContext } from './worker-context.ts'
@@ -96,29 +92,19 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   }
 }
 
-/** Its processors return null, because BullMQ keeps what they return in Redis. */
 function startWorker({ name, prefix }: Lane, deps: WorkerDeps & { concurrency: number }): QueueWorker {
-  const { redis, log, running, concurrency } = deps
-  const worker = new QueueWorker(
-    name,
-    // Three named parameters without defaults: by their number BullMQ tells whether a signal is
-    // wanted.
-    (job, _token, signal) => {
-      const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
-      return running.runJob(() => run(deps, job, signal ?? new AbortController().signal))
-    },
-    {
-      connection: redis,
-      prefix,
-      concurrency,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: STALLED_MAX,
-      drainDelay: DRAIN_DELAY_SECONDS,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: 100, age: 3_600 },
-    },
-  )
+  const { redis, log, concurrency } = deps
+  const worker = new QueueWorker(name, processorOf(deps), {
+    connection: redis,
+    prefix,
+    concurrency,
+    lockDuration: LOCK_MS,
+    stalledInterval: STALLED_CHECK_MS,
+    maxStalledCount: STALLED_MAX,
+    drainDelay: DRAIN_DELAY_SECONDS,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 100, age: 3_600 },
+  })
   worker.on('error', (error) => log.debug({ err: error, lane: name }, 'queue worker failed'))
   warnOfStalled(worker, log)
   worker.on('failed', (job, error) => {

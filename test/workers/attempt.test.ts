@@ -10,7 +10,7 @@ import { EndedUnsentError, reachOfFailed, StalePermitError } from '../../workers
 import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt } from '../../workers/upstream/attempt.ts'
 import { describeFailure } from '../../workers/upstream/failure-words.ts'
-import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
+import type { CallProgress } from '../../workers/upstream/outcome.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()

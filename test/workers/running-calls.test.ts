@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Job } from 'bullmq'
+import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { CALLER_LEFT, DEADLINE_PASSED } from '../../workers/errors/abort-reasons.ts'
+import { processorOf } from '../../workers/jobs/process-job.ts'
 import { RunningCalls } from '../../workers/jobs/running-calls.ts'
+import type { WorkerDeps } from '../../workers/jobs/worker-deps.ts'
 
 const options = () => ({ forMs: 1_000, cancelled: new AbortController().signal })
 
@@ -55,12 +59,14 @@ describe('the calls that run in a worker', () => {
 
   it('a worker counts its running calls and the jobs that hold them', async () => {
     const running = new RunningCalls()
-    await assert.rejects(
-      running.runJob(async () => {
+    const job = {
+      name: CALL_JOB,
+      get data(): never {
         assert.equal(running.jobs, 1)
         throw new Error('job failed')
-      }),
-    )
+      },
+    }
+    await assert.rejects(async () => await processorOf({ running } as WorkerDeps)(job as unknown as Job), /job failed/)
     assert.equal(running.jobs, 0)
   })
 })

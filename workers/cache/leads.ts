@@ -4,7 +4,7 @@ import { hasReached } from '../../src/queue/verdict.ts'
 import { type RedisConnection, slotOf } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
-import type { CallProgress } from '../upstream/send-under-permit.ts'
+import type { CallProgress } from '../upstream/outcome.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000

@@ -6,8 +6,7 @@ import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import type { Outcome } from '../upstream/outcome.ts'
-import type { CallProgress } from '../upstream/send-under-permit.ts'
+import type { CallProgress, Outcome } from '../upstream/outcome.ts'
 import { hasBegun, Leads } from './leads.ts'
 
 /** How often a process checks whether another process still leads, milliseconds. */

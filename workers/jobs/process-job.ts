@@ -1,4 +1,4 @@
-import { DelayedError, type Job } from 'bullmq'
+import { DelayedError, type Job, type Processor } from 'bullmq'
 import { ERRORS } from '../../src/errors.ts'
 import { isInFlight } from '../../src/limits/end-calls.ts'
 import {
@@ -8,15 +8,18 @@ import {
   parseAnswerable,
   parseCalls,
 } from '../../src/queue/call-job.ts'
+import { PROBE_JOB } from '../../src/queue/probe-job.ts'
 import { NO_TIMES } from '../../src/queue/reply-head.ts'
+import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
 import { furthestReach, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { isFailure } from '../upstream/outcome.ts'
-import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
+import { type CallProgress, isFailure, progressOf } from '../upstream/outcome.ts'
 import type { CallOutcome } from './cached-call.ts'
+import { processProbe } from './process-probe.ts'
 import { runCall, skipCall } from './run-call.ts'
 import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
+import { validateKey } from './validate-key.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /**
@@ -31,6 +34,24 @@ const WAITED_MS = 1_000
  */
 const HANDED_BACK_MAX = 8
 const HAND_BACK_MS = 250
+
+/**
+ * How a worker processes its jobs. The processor returns null, because BullMQ keeps what it returns
+ * in Redis.
+ */
+export function processorOf(deps: WorkerDeps): Processor {
+  // Three named parameters without defaults: by their number BullMQ tells whether a signal is
+  // wanted.
+  return async (job, _token, signal) => {
+    const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
+    deps.running.jobs += 1
+    try {
+      return await run(deps, job, signal ?? new AbortController().signal)
+    } finally {
+      deps.running.jobs -= 1
+    }
+  }
+}
 
 /**
  * Runs the calls of a job independently; a job that runs again leaves out answered calls.

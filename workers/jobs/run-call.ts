@@ -11,9 +11,16 @@ import { bucketOf, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-qu
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
 import type { UpstreamCall } from '../upstream/call-upstream.ts'
-import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
+import {
+  attemptFailure,
+  type CallProgress,
+  type Failure,
+  isFailure,
+  type Outcome,
+  progressOf,
+} from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import { type CallProgress, endPermitWait, progressOf } from '../upstream/send-under-permit.ts'
+import { endPermitWait } from '../upstream/send-under-permit.ts'
 import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -114,8 +121,7 @@ async function makeOutcome(
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
   if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)
-  const ensureCallable = (): void => checkCallable(api, call)
-  ensureCallable()
+  checkCallable(api, call)
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const { providerKey, accountId } = call
   const access: UpstreamAccess = providerKey
@@ -125,7 +131,7 @@ async function makeOutcome(
     endpoint: endpoint.declaration,
     call,
     ...access,
-    ensureCallable,
+    ensureCallable: () => checkCallable(api, call),
     ...run,
   })
   const { outcome } = result

@@ -10,26 +10,13 @@ const CANCELS_MAX = 10_000
 
 /** The calls that run in this worker. Each has a signal that ends its run. */
 export class RunningCalls {
+  /** Number of running jobs: jobs of calls, probes and validations. The processor counts them. */
+  jobs = 0
   readonly #running = new Map<string, AbortController>()
-  #jobs = 0
   readonly #cancelled = new LRUCache<string, true>({ max: CANCELS_MAX, ttl: CANCEL_MS })
 
   get calls(): number {
     return this.#running.size
-  }
-
-  /** Number of running jobs: jobs of calls, probes and validations. */
-  get jobs(): number {
-    return this.#jobs
-  }
-
-  async runJob(process: () => Promise<null>): Promise<null> {
-    this.#jobs += 1
-    try {
-      return await process()
-    } finally {
-      this.#jobs -= 1
-    }
   }
 
   /**

@@ -6,8 +6,8 @@ import { furthestReach } from '../../src/queue/verdict.ts'
 import { AttemptError, EndedUnsentError, StalePermitError } from '../errors/attempt-error.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
+import type { CallProgress } from './outcome.ts'
 import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
-import type { CallProgress } from './send-under-permit.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024

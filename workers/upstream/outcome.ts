@@ -58,6 +58,31 @@ export function isCutShort(outcome: Outcome): boolean {
   return isFailure(outcome) && outcome.isCutShort === true
 }
 
+/** How far a call's request is, which decides the outcome at the deadline. */
+export interface CallProgress {
+  /** How far the requests got. */
+  reach: Reach
+  /**
+   * An attempt goes on, its connection included. If the end of the call ends an attempt, this stays
+   * true, because it decides the outcome at the deadline.
+   */
+  isUnderWay?: boolean
+  /** How the last attempt failed. */
+  lastFailure?: AttemptError | undefined
+  /** Of the coalesced request that this call shares. */
+  ofRequest?: CallProgress
+  /**
+   * Settles with the coalesced request that goes on for others in the call's place of the wait
+   * queue.
+   */
+  sharedRequestEnd?: Promise<unknown>
+}
+
+/** The progress that counts: of the request that the call shares, or else its own. */
+export function progressOf(progress: CallProgress): CallProgress {
+  return progress.ofRequest ?? progress
+}
+
 /** The body of a success, `{"status":"success","data":…}`. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {

@@ -3,7 +3,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
-import { furthestReach, hasReached, type Reach } from '../../src/queue/verdict.ts'
+import { furthestReach, hasReached } from '../../src/queue/verdict.ts'
 import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import {
   AttemptError,
@@ -17,6 +17,7 @@ import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
 import { classifyResponse } from './interpret.ts'
+import type { CallProgress } from './outcome.ts'
 import type { AttemptRecorder } from './record-attempt.ts'
 import { followReportedLimit } from './reported-limit.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
@@ -58,31 +59,6 @@ export interface Sending {
 export interface RunTimes extends CallTimes {
   /** Since when it waits for a permit, by the monotonic clock; undefined if it does not wait. */
   waitsSince?: number | undefined
-}
-
-/** How far a call's request is, which decides the outcome at the deadline. */
-export interface CallProgress {
-  /** How far the requests got. */
-  reach: Reach
-  /**
-   * An attempt goes on, its connection included. If the end of the call ends an attempt, this stays
-   * true, because it decides the outcome at the deadline.
-   */
-  isUnderWay?: boolean
-  /** How the last attempt failed. */
-  lastFailure?: AttemptError | undefined
-  /** Of the coalesced request that this call shares. */
-  ofRequest?: CallProgress
-  /**
-   * Settles with the coalesced request that goes on for others in the call's place of the wait
-   * queue.
-   */
-  sharedRequestEnd?: Promise<unknown>
-}
-
-/** The progress that counts: of the request that the call shares, or else its own. */
-export function progressOf(progress: CallProgress): CallProgress {
-  return progress.ofRequest ?? progress
 }
 
 export interface ClassifiedExchange extends HttpExchange {
