@@ -9,7 +9,7 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-cache.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { CallQueues } from '../queue/call-queue.ts'
-import { UNPROVEN_BUCKET, type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
+import { bucketOf, UNPROVEN_BUCKET, type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -41,12 +41,8 @@ export interface Queueing {
    * been sent, and is never sent twice.
    */
   mustNotRepeat: boolean
-  /**
-   * The entry with which the call can be withdrawn from the wait queue; undefined if it never
-   * joins.
-   */
-  waitEntry?: WaitQueueEntry
-  answerKey?: string | undefined
+  /** Undefined if answers are not shared. */
+  keys?: CacheKeys | undefined
   /** Call it at the end of a call that has no ticket because its cap has room. */
   giveSpareRoomBack?: () => void
 }
@@ -64,22 +60,20 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const mustNotRepeat = endpoint.declaration.effect === 'once'
   if (job.mode === 'test') return { etaMs: 0, ofJob: {}, mustNotRepeat }
   const keys = cacheKeys(endpoint.declaration, job)
-  const answerKey = keys?.answer
-  const waitEntry = waitQueueEntry(job, { coalescedKey: keys?.coalesced })
-  const { bucket } = waitEntry
-  const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, answerKey, waitEntry }
+  const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, keys }
   // An asynchronous call always joins the queue. A refusal by its worker would come after its
   // caller got the 202.
-  if (answerKey !== undefined && !job.isAsync && deps.known.hasAnswer(answerKey)) return withoutTicket
+  if (keys && !job.isAsync && deps.known.hasAnswer(keys.answer)) return withoutTicket
   // The state of the breaker that this node knows, without a round trip. The worker checks it
   // again.
   // Undefined: the breaker allows requests. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   // Spare room is only for a call that may be sent now and may run twice.
   const mayUseSpareRoom = breakerWaitMs === undefined && !job.isAsync && !mustNotRepeat && api.pausedMode === undefined
+  const bucket = bucketOf(job)
   const giveSpareRoomBack = mayUseSpareRoom ? deps.known.takeRoom(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
-    if (answerKey !== undefined) deps.known.expectAnswer(answerKey)
+    if (keys) deps.known.expectAnswer(keys.answer)
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const joinedOrRefused = breakerWaitMs
@@ -88,11 +82,11 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
         retryAfterMs: breakerWaitMs,
         lastFailure: deps.health.ofUpstream(api.slug).lastFailure,
       }
-    : await join(deps, waitEntry, job.deadline)
+    : await join(deps, waitQueueEntry(job, { coalescedKey: keys?.coalesced }), job.deadline)
   if ('reason' in joinedOrRefused) {
     if (await isStored(deps, keys, job)) {
       const { reason, retryAfterMs } = joinedOrRefused
-      return { etaMs: 0, ofJob: { cacheOnly: { reason, retryAfterMs } }, mustNotRepeat, answerKey }
+      return { ...withoutTicket, ofJob: { cacheOnly: { reason, retryAfterMs } } }
     }
     if (!job.isAsync && (await isPooled(deps, call))) return withoutTicket
     if (joinedOrRefused.reason === 'closed' && mayFallBack(deps, call)) return withoutTicket
@@ -105,9 +99,18 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const { tag, etaMs, kind } = joinedOrRefused
   // No other call counts on the answer of a call that must wait for its permit, because it may come
   // much later.
-  if (answerKey !== undefined && etaMs === 0) deps.known.expectAnswer(answerKey)
+  if (keys && etaMs === 0) deps.known.expectAnswer(keys.answer)
   if (kind === 'follower') return { ...withoutTicket, etaMs }
   return { ...withoutTicket, etaMs, ofJob: { ticket: { tag, ...(kind === 'ahead' && { isAhead: true }) } } }
+}
+
+/**
+ * The entry with which a queued call can be withdrawn from the wait queue, even if only its worker
+ * joined; undefined if the call never joins.
+ */
+export function waitEntryOf(job: CallJob, keys: CacheKeys | undefined): WaitQueueEntry | undefined {
+  if (job.mode === 'test' || job.cacheOnly) return undefined
+  return waitQueueEntry(job, { coalescedKey: keys?.coalesced })
 }
 
 /** Whether a stored answer answers the call without a request. */

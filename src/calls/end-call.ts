@@ -39,7 +39,8 @@ export function endCall(
   const isAccepted = end.kind === 'accepted'
   const isEndedByWorker = job.isAsync && end.kind !== 'failed'
   recordCall(deps, arrival, {
-    ...(admission && { job, ...admission }),
+    ...admission,
+    target: job,
     principal,
     callId: job.id,
     statusWithoutError: isAccepted ? 202 : 200,

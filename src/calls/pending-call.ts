@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admit.ts'
+import { waitEntryOf } from '../admission/forecast.ts'
 import type { KnownFromReplies } from '../admission/known-from-replies.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
@@ -95,25 +96,25 @@ export async function runPendingCall(
 ): Promise<CallResult> {
   const { queueing } = call
   const job = queuedJob(deps, call)
-  const { waitEntry, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
+  const { mustNotRepeat, keys, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
   let verdict: FailedResult['verdict'] | undefined
   try {
     wait.throwIfOver()
-    if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
+    if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntryOf(job, keys))
     const toQueue = { call: job, mayShareJob: !job.isAsync && !mustNotRepeat }
     const { tracing } = deps.telemetry
     jobId = await (tracing ? enqueueTraced(tracing, deps, toQueue) : deps.queues.enqueue(toQueue))
     if (!isAwaited) return { kind: 'accepted' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
-    deps.known.learn(job, answerKey, head)
+    deps.known.learn(job, keys?.answer, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
     if (job.isAsync && jobId !== undefined) return { kind: 'accepted' }
-    const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
+    const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry: waitEntryOf(job, keys), jobId })
     const failure = { thrown, isQueued: jobId !== undefined, withdrawing }
     const error = await errorOfCall(failure, mustNotRepeat)
     verdict = verdictOf(error, failure, { reachIfUnqueued, reply })

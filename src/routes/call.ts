@@ -21,7 +21,7 @@ import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import { afterRefund } from '../limits/limit-state.ts'
 import { METHODS } from '../node-http.ts'
 import { refundOf } from '../queue/verdict.ts'
-import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
+import { addressedTarget, type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
 const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 /**
@@ -130,12 +130,13 @@ async function refuse(
   const { principal, callId, refusal, taken, limits } = refused
   const error = toGatewayError(refusal)
   const admissionMs = performance.now() - arrival.startedAt
-  recordCall(context, arrival, { principal, callId, admissionMs, error })
+  const { request } = reply
+  const target = addressedTarget(context.catalog, request.raw)
+  recordCall(context, arrival, { target, principal, callId, admissionMs, error })
   reply.header('server-timing', timingWithoutReply(admissionMs))
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
-    const ended = endRefusedCall(context, principal, { slug: arrival.slug, code: error.code, taken })
-    const { request } = reply
+    const ended = endRefusedCall(context, principal, { slug: target.slug, code: error.code, taken })
     // Refused calls are free, so each counts as a request of the account, and as several if it may
     // have a large body. Failures of the gateway do not count.
     if (error.status < 500)

@@ -26,37 +26,51 @@ export interface CallArrival {
   origin: CallOrigin
   /** Milliseconds of the process's monotonic clock. */
   startedAt: number
-  /** The slug of the API in its address, or `-` if the catalog does not have it. */
-  slug: string
-  endpoint: string | undefined
   /** Undefined if the call is not traced. */
   span: CallSpan | undefined
 }
 
-/** `url` is the raw address of the request. Nothing of its query is kept. */
+/** Notes that a call arrives. Its address is only read for a trace. */
 export function noteArrival(
   { catalog, telemetry: { tracing } }: Pick<RecordDeps, 'catalog'> & { telemetry: Pick<Telemetry, 'tracing'> },
   origin: CallOrigin,
-  request: TracedRequest & { url?: string | undefined },
+  request: TracedRequest & AddressedRequest,
 ): CallArrival {
-  const [, name = '', path = ''] =
-    /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(request.url ?? '') ?? []
-  const { slug, endpoint } = knownTarget(catalog, name, path)
-  const span = tracing && startCallSpan(tracing, request, { origin, slug, endpoint })
-  return { origin, startedAt: performance.now(), slug, endpoint, span }
+  const span = tracing && startCallSpan(tracing, request, { origin, ...addressedTarget(catalog, request) })
+  return { origin, startedAt: performance.now(), span }
+}
+
+/** `url` is the raw address of the request. */
+interface AddressedRequest {
+  url?: string | undefined
+}
+
+interface Target {
+  /** `-` if the catalog does not have the API. */
+  slug: string
+  /** Absent if the API has no such endpoint. */
+  endpoint?: string | undefined
+}
+
+/** The API and the endpoint in the address of a call. Nothing of its query is kept. */
+export function addressedTarget(catalog: Catalog, { url = '' }: AddressedRequest): Target {
+  const [, name = '', path = ''] = /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(url) ?? []
+  return knownTarget(catalog, name, path)
 }
 
 /** How a call ended on its node. */
 interface RecordedEnd {
-  /** Absent if the call was refused before it was queued. */
-  job?: CallJob | undefined
+  target: Target
   /** The caller; undefined if the credential was refused. */
   principal: (Pick<CallJob, 'accountId' | 'mode'> & { keyId: string | undefined; tier: Tier }) | undefined
   /** Undefined if the call was refused before it got an id. */
   callId: string | undefined
   /** Duration of admission, milliseconds. */
   admissionMs?: number | undefined
-  /** Forecast wait for a permit, milliseconds. */
+  /**
+   * Forecast wait for a permit, milliseconds. Absent if the call was refused before it had a
+   * forecast.
+   */
   quotedMs?: number | undefined
   /** The status that the caller got, if there was no error. */
   statusWithoutError?: number
@@ -87,7 +101,7 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
 }
 
 function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEnd): EndedCall {
-  const { job, principal, callId, admissionMs, statusWithoutError = 200, error, reply } = end
+  const { target, principal, callId, admissionMs, quotedMs, statusWithoutError = 200, error, reply } = end
   const {
     times,
     cacheStatus,
@@ -99,8 +113,8 @@ function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEn
     accountId: principal?.accountId,
     keyId: principal?.keyId,
     mode: principal?.mode,
-    slug: job?.slug ?? arrival.slug,
-    endpoint: job?.endpoint ?? arrival.endpoint,
+    slug: target.slug,
+    endpoint: target.endpoint,
     status: error?.status ?? statusWithoutError,
     code: error?.code,
     cause,
@@ -110,8 +124,8 @@ function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEn
     totalMs: performance.now() - arrival.startedAt,
     admissionMs,
     bytes: reply?.body.length,
-    quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
-    refusedByPlan: job || !principal ? undefined : config.plans[PLAN_OF_TIER[principal.tier]],
+    quotedMs: quotedMs ?? error?.details.retryAfterMs,
+    refusedByPlan: quotedMs !== undefined || !principal ? undefined : config.plans[PLAN_OF_TIER[principal.tier]],
     traceparent: arrival.span?.traceparent,
   }
 }

@@ -31,7 +31,7 @@ export interface TracedRequest {
 export function startCallSpan(
   tracing: Tracing,
   { method = 'GET', headers: { traceparent: link } }: TracedRequest,
-  { origin, slug, endpoint }: { origin: CallOrigin; slug: string; endpoint: string | undefined },
+  { origin, slug, endpoint }: { origin: CallOrigin; slug: string; endpoint?: string | undefined },
 ): CallSpan | undefined {
   const { requestId, via } = origin
   const attributes = { 'agw.api': slug, 'agw.request_id': requestId, 'agw.via': via }

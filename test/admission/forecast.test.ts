@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { forecastAndJoin } from '../../src/admission/forecast.ts'
+import { forecastAndJoin, waitEntryOf } from '../../src/admission/forecast.ts'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
@@ -64,13 +64,14 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   }
   const { coalesced } = cacheKeys(endpoint.declaration, job) ?? assert.fail()
   await redis.set(coalesced, 'other|call')
-  const { ofJob, waitEntry } = await forecastAndJoin(context, { api, endpoint, job })
+  const { ofJob, keys } = await forecastAndJoin(context, { api, endpoint, job })
   assert.deepEqual(ofJob, {})
   // First the other call goes, then the worker and the caller.
   await redis.del(coalesced)
   const cap = caps.of(api, SHARED_BUCKET)
   await cap.joinWaitQueue(waitQueueEntry(job, { bucket: SHARED_BUCKET }), job.deadline)
   assert.equal((await cap.read()).ahead, 1)
+  const waitEntry = waitEntryOf(job, keys)
   await withdrawCall({ caps, queues, redis }, { id: job.id, slug: api.slug, waitEntry, jobId: undefined })
   assert.equal((await cap.read()).ahead, 0)
 })

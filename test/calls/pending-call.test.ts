@@ -66,17 +66,21 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
 
 type Node = ReturnType<typeof openNode>
 
+const identity = (): { id: string; accountId: string } => ({
+  id: `call_${randomUUID().replaceAll('-', '')}`,
+  accountId: randomUUID(),
+})
+
 /** A call of an account over a node; no worker takes it. */
-function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
+function call(node: Node, waitMs?: number, { id, accountId } = identity()) {
   const { replies } = node
-  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
+  const limitsAcquiredAt = Date.now()
   const isAsync = waitMs !== undefined
-  const id = `call_${randomUUID().replaceAll('-', '')}`
   const job: CallJob = {
     ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
     ...{ raw: false, isAsync, replyTo: replies.stream, limitsAcquiredAt, deadline: limitsAcquiredAt + 60_000 },
   }
-  const queueing = { etaMs: 0, ofJob: {}, mustNotRepeat: false, ...(waitEntry && { waitEntry }) }
+  const queueing = { etaMs: 0, ofJob: {}, mustNotRepeat: false }
   const socket = new Socket()
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
   const preference = { waitMs, applied: undefined }
@@ -135,8 +139,7 @@ test('a call that could not be queued leaves the wait queue when Redis is back',
   t.after(() => queues.close())
   const node = { ...openNode(t, redis, queues), caps: new UpstreamCaps({ redis, db, catalog }) }
   const entry: WaitQueueEntry = {
-    ...{ id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), isAsync: false, weight: 1 },
-    ...{ slug: 'currency', bucket: SHARED_BUCKET },
+    ...{ ...identity(), isAsync: false, weight: 1, slug: 'currency', bucket: SHARED_BUCKET },
   }
   const cap = caps.of({ slug: 'currency' }, SHARED_BUCKET)
   await cap.joinWaitQueue(entry, Date.now() + 60_000)

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { pino } from 'pino'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openOtlpTracing } from '../../src/telemetry/otlp.ts'
-import { noteArrival } from '../../src/telemetry/record-call.ts'
+import { addressedTarget, noteArrival } from '../../src/telemetry/record-call.ts'
 import { startAttemptSpan, startCallSpan } from '../../src/telemetry/spans.ts'
 
 const open = (traceRatio: number) =>
@@ -50,6 +50,6 @@ it('without a collector, nothing of a request is read for a trace', async () => 
     },
   }
   const catalog = await loadCatalog(new Map())
-  const { span, slug, endpoint } = noteArrival({ catalog, telemetry: { tracing: undefined } }, origin, request)
-  assert.deepEqual([span, slug, endpoint], [undefined, 'weather', '/current'])
+  assert.equal(noteArrival({ catalog, telemetry: { tracing: undefined } }, origin, request).span, undefined)
+  assert.deepEqual(addressedTarget(catalog, request), { slug: 'weather', endpoint: '/current' })
 })
