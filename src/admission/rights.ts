@@ -5,7 +5,7 @@ import type { Tier } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
 import { isTierAtLeast, PLAN_OF_TIER } from '../limits/plans.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { Principal } from './authenticate.ts'
+import type { Allowance, Principal } from './authenticate.ts'
 import type { CallTarget } from './parameters.ts'
 
 /**
@@ -29,7 +29,7 @@ type CallerAddress = Pick<FastifyRequest, 'ip'>
 
 /** @throws GatewayError KEY_ADDRESS_FORBIDDEN */
 export function checkAddress(principal: Principal, caller: CallerAddress): void {
-  if (mayComeFrom(principal, caller)) return
+  if (!principal.allowance || mayComeFrom(principal.allowance, caller)) return
   throw new GatewayError('KEY_ADDRESS_FORBIDDEN', {
     message: principal.connection
       ? `The account does not allow this application to call from the address ${caller.ip}.`
@@ -38,8 +38,8 @@ export function checkAddress(principal: Principal, caller: CallerAddress): void 
   })
 }
 
-function mayComeFrom({ allowance }: Principal, caller: CallerAddress): boolean {
-  return !allowance?.addresses || allowance.addresses.has(caller.ip)
+function mayComeFrom({ addresses }: Allowance, caller: CallerAddress): boolean {
+  return !addresses || addresses.has(caller.ip)
 }
 
 /**
@@ -47,8 +47,8 @@ function mayComeFrom({ allowance }: Principal, caller: CallerAddress): boolean {
  * are counted separately, so that a thief of a key cannot use up what its owner may send.
  */
 export function requestSubject(principal: Principal, caller: CallerAddress): string {
-  const { accountId } = principal
-  return mayComeFrom(principal, caller) ? accountId : `elsewhere:${accountId}`
+  const { accountId, allowance } = principal
+  return !allowance || mayComeFrom(allowance, caller) ? accountId : `elsewhere:${accountId}`
 }
 
 function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly string[]): GatewayError {

@@ -6,7 +6,7 @@ import type { CallJob } from '../queue/call-job.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
-import { type CallToEnd, type EndStep, endCalls, NOTHING_ENDED, readAcquiredAt } from './end-calls.ts'
+import { type CallToEnd, type EndStep, endCalls, type NextCall, NOTHING_ENDED, readAcquiredAt } from './end-calls.ts'
 import { countedCredential } from './limit-state.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
@@ -47,23 +47,11 @@ interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'credentialId
   limitsAcquiredAt: number
 }
 
-/** The call of the same batch that takes over the lease, and the lease's duration. */
-export interface NextCall {
-  callId: string
-  leaseMs: number
-}
-
 /** Calls that took their units together. `at` is about when, in the time of Redis, milliseconds. */
 interface Acquisition {
   account: LimitSubject
   callIds: string[]
   at: number
-}
-
-interface LimitEnd {
-  account: Account
-  call: CallToEnd
-  leaseMs: number
 }
 
 /**
@@ -73,7 +61,7 @@ interface LimitEnd {
 export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #ends = new Batcher<LimitEnd, EndStep>(this.#end.bind(this))
+  readonly #ends = new Batcher<Account & CallToEnd, EndStep>(this.#end.bind(this))
   /**
    * Pending calls by the id under which each is counted once. Calls without an id are counted
    * together.
@@ -101,9 +89,8 @@ export class CallEndBatcher {
     this.#countEnd(call, verdict)
     const { id, accountId, mode, credentialId, limitsAcquiredAt, isAsync } = call
     if (id === undefined) return NOTHING_ENDED
-    const ending = { id, limitsAcquiredAt, credentialId, isAsync, refund: refundOf(verdict), next: next?.callId }
-    const account = { accountId, mode }
-    return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
+    const ofCall = { id, accountId, mode, credentialId, limitsAcquiredAt, isAsync }
+    return handled(this.#ends.add(keyOf(call), { ...ofCall, refund: refundOf(verdict), next }))
   }
 
   /**
@@ -181,13 +168,11 @@ export class CallEndBatcher {
     }
   }
 
-  async #end(ends: Items<LimitEnd>): Promise<EndStep[]> {
-    const [{ account }] = ends
-    const calls = ends.map(({ call }) => call)
+  async #end(calls: Items<Account & CallToEnd>): Promise<EndStep[]> {
+    const [account] = calls
     try {
-      const leaseMs = Math.max(...ends.map((end) => end.leaseMs))
-      const step = await endCalls(this.#redis, account, { calls, leaseMs })
-      return ends.map(() => step)
+      const step = await endCalls(this.#redis, account, { calls })
+      return calls.map(() => step)
     } catch (error) {
       this.#repeat(account, calls)
       throw error

@@ -27,8 +27,13 @@ export interface CallToEnd extends Pick<CallJob, 'id' | 'limitsAcquiredAt'> {
   /** Id under which the calls of its key or connection are counted; absent if it has no limits. */
   credentialId?: string | undefined
   isAsync?: boolean | undefined
-  /** The call of the same batch that takes over the lease. */
-  next?: string | undefined
+  next?: NextCall | undefined
+}
+
+/** The call of the same batch that takes over the lease, and the lease's duration. */
+export interface NextCall {
+  callId: string
+  leaseMs: number
 }
 
 /** The result of a step that ends calls. */
@@ -49,14 +54,13 @@ export const NOTHING_ENDED: Promise<EndStep> = Promise.resolve({ ended: 0, versi
  * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not
  * cost. A repetition does nothing.
  *
- * @param leaseMs duration of the lease of a next call
  * @param now for tests; absent: the clock of Redis
  * @throws what Redis throws; then it is unknown whether the step ran
  */
 export async function endCalls(
   redis: RedisConnection,
   { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
-  { calls, leaseMs = 0, now }: { calls: CallToEnd[]; leaseMs?: number; now?: number },
+  { calls, now }: { calls: CallToEnd[]; now?: number },
 ): Promise<EndStep> {
   const keys = [
     accountKeys.version(accountId),
@@ -70,7 +74,7 @@ export async function endCalls(
     numberOf(accountKeys.credentialInFlight(accountId, mode, id))
     return number
   }
-  const values = calls.flatMap(({ id, refund, limitsAcquiredAt, credentialId, isAsync, next = '' }) => {
+  const values = calls.flatMap(({ id, refund, limitsAcquiredAt, credentialId, isAsync, next }) => {
     // A test call takes no unit of the month.
     const month = mode === 'live' && refund !== 'nothing' ? monthOf(limitsAcquiredAt).name : undefined
     const ofAccount = month === undefined ? 0 : numberOf(accountKeys.month(accountId, month))
@@ -78,8 +82,10 @@ export async function endCalls(
     const ofCredential = isCounted ? numberOf(accountKeys.credentialMonth(accountId, credentialId, month)) : 0
     const marker = isAsync ? numberOf(accountKeys.ended(accountId, id)) : 0
     const credential = credentialId === undefined ? 0 : numberOfCredential(credentialId)
-    return [id, refund === 'all' ? 1 : 0, ofAccount, ofCredential, marker, credential, next]
+    return [id, refund === 'all' ? 1 : 0, ofAccount, ofCredential, marker, credential, next?.callId ?? '']
   })
+  // A step knows a single duration. If calls of several batches end together, it is the longest.
+  const leaseMs = Math.max(0, ...calls.map(({ next }) => next?.leaseMs ?? 0))
   const [ended, version] = (await endScript.run(redis, keys, [now ?? '', leaseMs, ...values])) as [number, string]
   return { ended, version }
 }

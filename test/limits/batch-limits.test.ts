@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import { AccountLimits, type BatchGrant, type LimitSubject, STALE } from '../../src/limits/account-limits.ts'
-import { type CallToEnd, endCalls } from '../../src/limits/end-calls.ts'
+import { endCalls } from '../../src/limits/end-calls.ts'
 import type { LimitState } from '../../src/limits/limit-state.ts'
+import type { Refund } from '../../src/queue/verdict.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
@@ -56,9 +57,12 @@ async function createAccount(
       return error.details.retryAfterMs ?? 0
     },
     refusedBy: async (callIds: string[]) => (await grantOf('fit', callIds)).refusedBy,
-    end: async (...ended: Omit<CallToEnd, 'limitsAcquiredAt'>[]) => {
-      const calls = ended.map((call) => ({ ...call, limitsAcquiredAt: at, credentialId: credential?.id }))
-      return await endCalls(redis, subject, { calls, leaseMs: LEASE_MS })
+    end: async (...ended: { id: string; refund: Refund; next?: string }[]) => {
+      const calls = ended.map(({ id, refund, next: callId }) => ({
+        ...{ id, refund, limitsAcquiredAt: at, credentialId: credential?.id },
+        ...(callId !== undefined && { next: { callId, leaseMs: LEASE_MS } }),
+      }))
+      return await endCalls(redis, subject, { calls })
     },
     used: async () => {
       const state = await accountLimits.read(reading)

@@ -225,10 +225,10 @@ it('plan limits are exact and nothing is given back twice in any history of call
           refund,
           credentialId: limitsOf[call.by]()?.id,
           isAsync,
-          next: next?.id,
+          next: next && { callId: next.id, leaseMs: LEASE_MS },
         }
         const hadLease = model.account.inFlight.has(id)
-        const { ended } = await endCalls(redis, account, { calls: [ending, ending], leaseMs: LEASE_MS, now })
+        const { ended } = await endCalls(redis, account, { calls: [ending, ending], now })
         assert.equal(ended, model.end(call, { refund, next, now }) ? 1 : 0)
         call.hasEnded = true
         if (!next) return

@@ -59,8 +59,9 @@ it('the keys of account limits live as long when a batch of one call at a time h
   const { request, inFlight } = await createAccount('handed-on')
   const { subject, plan } = request
   await accountLimits.acquireBatch({ ...request, plan: { ...plan, inFlight: 1 }, callIds: ['one', 'two'], take: 'all' })
-  const handingOn = { id: 'one', limitsAcquiredAt: Date.now(), refund: 'nothing', next: 'two' } as const
-  await endCalls(redis, subject, { calls: [handingOn], leaseMs: MINUTE })
+  const next = { callId: 'two', leaseMs: MINUTE }
+  const handingOn = { id: 'one', limitsAcquiredAt: Date.now(), refund: 'nothing', next } as const
+  await endCalls(redis, subject, { calls: [handingOn] })
   await assertLives({ [inFlight]: 30 * MINUTE })
 })
 
