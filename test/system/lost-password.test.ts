@@ -167,6 +167,15 @@ describe('a lost password', () => {
     assert.match(await page.text(), /Too many requests.*Try again in \d+ (h|min)/s)
   })
 
+  it('a form with a NUL in a field is refused as a JSON body is, and sets no password', async () => {
+    const fields = { email: 'a\0b@example.com', token: 'x', newPassword: 'long enough\0' }
+    for (const path of ['/forgot', '/reset']) {
+      const answer = await fetch(`${gateway.url}${path}`, { method: 'POST', body: new URLSearchParams(fields) })
+      const { code } = (await answer.json()) as { code: string }
+      assert.deepEqual([answer.status, code], [400, 'INVALID_ENCODING'], path)
+    }
+  })
+
   it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address; a new password or a disabled account ends links', async () => {
     const silent = await gateway.startWeb({ SMTP_URL: '' })
     const account = await signUpThroughApi(gateway)
