@@ -96,12 +96,7 @@ it('rows wait for a Postgres that is silent, without a wait for their calls, and
     proxy.isSilent = false
   })
   const call = callOf()
-  let slowestMs = 0
-  for (let made = 0; made < 20_100; made += 1) {
-    const startedAt = performance.now()
-    writer.write({ ...call, id: newId('call') })
-    slowestMs = Math.max(slowestMs, performance.now() - startedAt)
-  }
+  for (let made = 0; made < 20_100; made += 1) writer.write({ ...call, id: newId('call') })
   assert.equal(await lost('postgres'), 100)
   proxy.isSilent = false
   proxy.resetAll()
