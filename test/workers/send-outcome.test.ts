@@ -9,8 +9,9 @@ import { NO_TIMES, type Reply, reachOf } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { refusedAttempt } from '../../workers/errors/attempt-error.ts'
 import { processCall } from '../../workers/jobs/process-job.ts'
-import { replyToLostCall, sendOutcome } from '../../workers/jobs/send-outcome.ts'
+import { OtherDocumentError, replyToLostCall, sendOutcome } from '../../workers/jobs/send-outcome.ts'
 import { attemptFailure } from '../../workers/upstream/outcome.ts'
+import { OWN_FOLDER, SHOP_KEY } from '../support/shop.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -31,10 +32,13 @@ test('the reply to a call whose first worker was lost says that a request may ha
     })
   assert.deepEqual(await runLeft(false), { code: 'CALL_CANCELLED', mayBeSent: false })
   assert.deepEqual(await runLeft(true), { code: 'CALL_CANCELLED', mayBeSent: true })
-  assert.deepEqual(await replyTo((call) => replyToLostCall(deps, call, new Error('lost'))), {
-    code: 'DEPENDENCY_UNAVAILABLE',
-    mayBeSent: true,
-  })
+  assert.deepEqual(
+    await replyTo((call) => replyToLostCall(deps, call, { cause: new Error('lost'), isSecondRun: true })),
+    {
+      code: 'DEPENDENCY_UNAVAILABLE',
+      mayBeSent: true,
+    },
+  )
   const entry = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const key = cacheKeys(endpoint, callOf())?.answer ?? assert.fail()
   const origin = { slug: 'encyclopedia', hasUndeclared: false, owner: 'account' }
@@ -54,6 +58,27 @@ test('the reply to a call whose first worker was lost says that a request may ha
     code: 'OVERLOADED',
     mayBeSent: true,
   })
+})
+
+test('a write whose first worker was lost is OUTCOME_UNKNOWN, even if the second run is too late or has another document', async (t) => {
+  const { deps, replies, callOf } = await openWorkerParts(t, {
+    UPSTREAMS_DIR: OWN_FOLDER,
+    UPSTREAM_ORDERS_KEY: SHOP_KEY,
+  })
+  const codeOf = async (timeMs: number, run: (call: CallJob) => Promise<unknown>) => {
+    const call = callOf({ slug: 'orders', endpoint: '/create-order', parameters: {}, timeMs })
+    const { reply } = replies.awaitReply(call.id)
+    await run(call)
+    return (await reply).head.code
+  }
+  const signal = new AbortController().signal
+  const cause = new OtherDocumentError('another document')
+  const codes = async (isSecondRun: boolean) => [
+    await codeOf(-1, (call) => processCall(deps, { call, lane: 'calls', isSecondRun }, signal)),
+    await codeOf(30_000, (call) => replyToLostCall(deps, call, { cause, isSecondRun })),
+  ]
+  assert.deepEqual(await codes(false), ['DEADLINE_EXCEEDED', 'API_NOT_ENABLED'])
+  assert.deepEqual(await codes(true), ['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN'])
 })
 
 test('a call whose first worker was lost is not refused even if it then gets no permit, because a request may have been sent', async (t) => {

@@ -60,7 +60,7 @@ export function processorOf(deps: WorkerDeps): Processor {
  * @throws what a call threw
  */
 export async function processCallJob(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const isSecondRun = job.stalledCounter > 0
+  const isSecondRun = wasLost(job)
   const { queueName: lane } = job
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
@@ -173,8 +173,12 @@ function reachAfter(
  */
 export async function replyToLostJob(deps: WorkerDeps, job: Job, cause: Error): Promise<void> {
   const calls = await withoutEndedCalls(deps, parseAnswerable(job.data))
-  await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
+  const isSecondRun = wasLost(job)
+  await Promise.all(calls.map((call) => replyToLostCall(deps, call, { cause, isSecondRun })))
 }
+
+/** Whether an earlier worker died while it had the job. */
+const wasLost = (job: Job): boolean => job.stalledCounter > 0
 
 /**
  * Leaves out calls that were answered or whose callers have left, because their nodes have released

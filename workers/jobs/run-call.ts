@@ -113,11 +113,13 @@ async function makeOutcome(
   { api, endpoint, call }: ResolvedCall,
   run: CallRun,
 ): Promise<CallOutcome> {
-  if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
+  // If the lost worker may have sent a request, no reason of this run is the answer.
+  const mayBeWritten = run.isSecondRun && endpoint.declaration.effect === 'once'
+  if (run.remainingMs() <= 0 && !mayBeWritten) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // The call was cancelled while it was queued, or an earlier run ended it. Its outcome is stored
   // already.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
-  if (run.isSecondRun && endpoint.declaration.effect === 'once') {
+  if (mayBeWritten) {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
   if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)

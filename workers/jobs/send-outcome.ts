@@ -99,8 +99,8 @@ function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, resu
 }
 
 /**
- * This worker has loaded another document of the API than the node that admitted the call, so
- * nothing was sent.
+ * This worker has loaded another document of the API than the node that admitted the call, so it
+ * sent nothing.
  */
 export class OtherDocumentError extends Error {}
 
@@ -108,15 +108,27 @@ export class OtherDocumentError extends Error {}
 const OTHER_DOCUMENT_RETRY_MS = 10_000
 
 /**
- * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
+ * Answers a call whose job outlived too many workers, or by a document that this worker has not
+ * loaded, or whose reply Redis did not take.
+ *
+ * @param isSecondRun whether an earlier worker died while it ran the call
  */
-export async function replyToLostCall(deps: WorkerDeps, call: AnswerableCall, cause: Error): Promise<void> {
-  const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
-  const isUntouched = cause instanceof OtherDocumentError
-  const outcome: Outcome = isUntouched
-    ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
-    : { code: deps.catalog.mustNotRepeat(call) ? 'OUTCOME_UNKNOWN' : code, cause }
-  await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
+export async function replyToLostCall(
+  deps: WorkerDeps,
+  call: AnswerableCall,
+  { cause, isSecondRun }: { cause: Error; isSecondRun: boolean },
+): Promise<void> {
+  const isOtherDocument = cause instanceof OtherDocumentError
+  // Otherwise a request may have been sent.
+  const isUntouched = isOtherDocument && !isSecondRun
+  const reach = isUntouched ? 'unsent' : 'maybe-sent'
+  await sendOutcome(deps, call, { outcome: outcomeOfLost(), times: NO_TIMES, reach })
+
+  function outcomeOfLost(): Outcome {
+    if (!isUntouched && deps.catalog.mustNotRepeat(call)) return { code: 'OUTCOME_UNKNOWN', cause }
+    if (isOtherDocument) return { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
+    return { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
+  }
 }
 
 /** Whether a defect of the gateway is the cause, and not the failure of Redis or of a process. */
