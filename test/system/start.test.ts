@@ -89,7 +89,7 @@ async function started({ child, output }: ReturnType<typeof run>): Promise<Start
   await until(() => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`)
     return output().includes('your data stays in the data folder')
-  }, 60_000)
+  }, 120_000)
   return { child, output }
 }
 
