@@ -108,13 +108,3 @@ export function texts(value: unknown): string[] {
 export function htmlDecoded(value: unknown): string | null {
   return typeof value === 'string' ? decodeHTML(value) : null
 }
-
-/**
- * Whether an answer names another thing than the requested thing: its code, name or number, in any
- * letter case. An answer that does not name its subject counts as an answer about the requested
- * thing.
- */
-export function namesOther(named: unknown, requested: string | number): boolean {
-  const name = text(named) ?? integer(named)
-  return name !== null && String(name).toLowerCase() !== String(requested).toLowerCase()
-}

@@ -1,16 +1,6 @@
 import { codeOfCommonName, comparableName, namesNoCountry, searchableName } from '../catalog/country-names.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import {
-  filledText,
-  isObject,
-  items,
-  listedObjects,
-  mapObjects,
-  members,
-  namesOther,
-  number,
-  text,
-} from '../catalog/json.ts'
+import { isObject, items, listedObjects, mapObjects, members, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { singleSpaced, upperCased } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -98,9 +88,7 @@ export default upstream({
       acceptStatuses: [404],
       request: ({ name }) => nameRequest(name),
       rejects: [400],
-      readFrom: ({ body, parameters }) => ({
-        results: isNotFound({ body }) ? [] : readRecords(body, codeOfCommonName(parameters.name)),
-      }),
+      readFrom: ({ body }) => ({ results: isNotFound({ body }) ? [] : readRecords(body) }),
       example: recordings['/name'],
     }),
     '/info': endpoint({
@@ -112,7 +100,7 @@ export default upstream({
       isNotFound,
       rejects: [400],
       readFrom: ({ body, parameters }) => {
-        const records = readRecords(body, codeOfCommonName(parameters.name))
+        const records = readRecords(body)
         return records && (bestMatch(records, parameters.name) ?? notFound())
       },
       example: recordings['/info'],
@@ -132,8 +120,8 @@ export default upstream({
       cache,
       request: ({ code }) => codeRequest(code),
       isNotFound,
-      readFrom: ({ body, parameters }) => {
-        const results = readRecords(body, parameters.code)
+      readFrom: ({ body }) => {
+        const results = readRecords(body)
         return results?.length === 0 ? notFound() : { results }
       },
       example: recordings['/code'],
@@ -162,21 +150,12 @@ function codeRequest(code: string): UpstreamRequest {
 
 /**
  * The records of an answer, which is a list for a name and one object for a code; undefined if it
- * is neither, if no record has a text as its name, or if a record is of another code than the
- * requested code.
+ * is neither, or if no record has a text as its name.
  */
-function readRecords(body: unknown, code: string | undefined): Source[] | undefined {
+function readRecords(body: unknown): Source[] | undefined {
   const records = isObject(body) ? [body] : listedObjects(body)
   const isOfCountries = records?.length === 0 || records?.some(({ name }) => text(name) !== null)
-  const isOther = code !== undefined && records?.some((record) => isOfOtherCode(record, code))
-  return isOfCountries && !isOther ? records : undefined
-}
-
-/** Whether a code is neither a code of the record nor an alternative code, such as UK and GER. */
-function isOfOtherCode({ alpha2Code, alpha3Code, cioc, altSpellings }: Source, code: string): boolean {
-  const codes = [alpha2Code, alpha3Code].filter((named) => filledText(named) !== null)
-  const names = [...codes, cioc, ...items(altSpellings)].map(filledText)
-  return codes.length > 0 && names.every((name) => name === null || namesOther(name, code))
+  return isOfCountries ? records : undefined
 }
 
 /**

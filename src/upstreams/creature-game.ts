@@ -1,16 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import {
-  integer,
-  items,
-  listedObjects,
-  mapObjects,
-  members,
-  namesOther,
-  nullable,
-  number,
-  text,
-} from '../catalog/json.ts'
+import { integer, items, listedObjects, mapObjects, members, nullable, number, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -151,7 +141,6 @@ export default upstream({
       cache,
       request: ({ name }) => ({ path: path`/api/v2/pokemon/${name}` }),
       isNotFound,
-      readFrom: ({ body, parameters }) => named(body, parameters.name),
       example: recordings['/creature'],
     }),
     '/ability': endpoint({
@@ -167,7 +156,6 @@ export default upstream({
       cache,
       request: ({ name }) => ({ path: path`/api/v2/ability/${name}` }),
       isNotFound,
-      readFrom: ({ body, parameters }) => named(body, parameters.name),
       example: recordings['/ability'],
     }),
   },
@@ -186,12 +174,6 @@ function creatureName(parameter: string, given: string): string {
   const [, kind, species, letter = ''] = FORM_FIRST.exec(name) ?? KIND_FIRST.exec(name) ?? []
   const form = kind === undefined ? name : `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
   return fullNameOf.get(form) ?? String(numberOfSpecies.get(form) ?? form)
-}
-
-/** The body if it is about the requested name or number. */
-function named(body: unknown, requested: string): unknown {
-  const { id, name } = members(body)
-  return namesOther(/^\d+$/.test(requested) ? id : name, requested) ? undefined : body
 }
 
 /** An unknown name is answered in plain text; an unknown route is a 400. */

@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { isObject, items, members, namesOther, number, numeric, objects } from '../catalog/json.ts'
+import { isObject, items, members, number, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { countryCode } from '../catalog/parameters.ts'
 import { failed, notFound, type ResponseClass } from '../catalog/response-class.ts'
@@ -24,10 +24,6 @@ const origin = {
   indicator_name: field.text('indicator.value', 'Name of the indicator, in English'),
   last_updated: field.date('lastupdated', 'Day on which the figures were published'),
 }
-
-/** Codes of the indicators at the source. */
-const GDP = 'NY.GDP.MKTP.CD'
-const POPULATION = 'SP.POP.TOTL'
 
 const gdp = record({ ...subject, gdp_usd: required.amount('value', 'Current US dollars'), ...origin })
 
@@ -66,8 +62,8 @@ export default upstream({
       parameters,
       data: gdp,
       cache,
-      request: ({ country }) => latestOf(country, GDP),
-      readFrom: ({ body, parameters }) => latestRow(body, { ...parameters, indicator: GDP }),
+      request: ({ country }) => latestOf(country, 'NY.GDP.MKTP.CD'),
+      readFrom: latestRow,
       example: recordings['/gdp'],
     }),
     '/population': endpoint({
@@ -75,8 +71,8 @@ export default upstream({
       parameters,
       data: population,
       cache,
-      request: ({ country }) => latestOf(country, POPULATION),
-      readFrom: ({ body, parameters }) => latestRow(body, { ...parameters, indicator: POPULATION }),
+      request: ({ country }) => latestOf(country, 'SP.POP.TOTL'),
+      readFrom: latestRow,
       example: recordings['/population'],
     }),
   },
@@ -94,21 +90,12 @@ function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | u
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()
 }
 
-/**
- * The newest row with a value: years not yet published have none. Undefined if a row is about
- * another country or another indicator.
- */
-function latestRow(
-  body: unknown,
-  { country, indicator }: { country: string; indicator: string },
-): Source | ResponseClass | undefined {
+/** The newest row with a value: years not yet published have none. */
+function latestRow({ body }: { body: unknown }): Source | ResponseClass | undefined {
   const [head, rows] = items(body)
   if (!isObject(head)) return undefined
   if (rows === null || (rows === undefined && numeric(head.total) === 0)) return notFound()
   if (!Array.isArray(rows)) return undefined
-  const isOther = (row: Source): boolean =>
-    namesOther(members(row.country).id, country) || namesOther(members(row.indicator).id, indicator)
-  if (objects(rows).some(isOther)) return undefined
   const published = objects(rows).filter(({ value }) => number(value) !== null)
   const [row] = published.toSorted((one, other) => (year(other.date) ?? 0) - (year(one.date) ?? 0))
   if (!row) return rows.every((other) => isObject(other) && other.value === null) ? notFound() : undefined

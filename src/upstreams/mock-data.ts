@@ -1,5 +1,5 @@
 import { field, record, required } from '../catalog/fields.ts'
-import { isObject, members, namesOther, objects } from '../catalog/json.ts'
+import { isObject, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
 import { notFound } from '../catalog/response-class.ts'
@@ -75,7 +75,7 @@ export default upstream({
       cache: { ...forGood, notFoundSeconds: lifetime.day },
       request: ({ id }) => ({ path: path`/posts/${id}` }),
       isNotFound: ({ body }) => isEmpty(body),
-      readFrom: ({ body, parameters }) => recordOf(body, parameters.id),
+      readFrom: ({ body }) => (isEmpty(body) ? notFound() : body),
       example: recordings['/posts'],
     }),
     '/users': endpoint({
@@ -85,7 +85,7 @@ export default upstream({
       cache: { ...forGood, notFoundSeconds: lifetime.day },
       request: ({ id }) => ({ path: path`/users/${id}` }),
       isNotFound: ({ body }) => isEmpty(body),
-      readFrom: ({ body, parameters }) => recordOf(body, parameters.id),
+      readFrom: ({ body }) => (isEmpty(body) ? notFound() : body),
       example: recordings['/users'],
     }),
     '/comments': endpoint({
@@ -98,12 +98,6 @@ export default upstream({
     }),
   },
 })
-
-/** The record with this id; undefined for a record of another id. */
-function recordOf(body: unknown, id: number): unknown {
-  if (isEmpty(body)) return notFound()
-  return namesOther(members(body).id, id) ? undefined : body
-}
 
 /** The body of an unknown id: an object without members. */
 function isEmpty(body: unknown): boolean {

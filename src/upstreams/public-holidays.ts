@@ -1,6 +1,6 @@
 import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { listedObjects, members, namesOther, text, texts } from '../catalog/json.ts'
+import { listedObjects, members, text, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { countryCode, param } from '../catalog/parameters.ts'
@@ -61,12 +61,7 @@ export default upstream({
       acceptStatuses: [204],
       request: ({ year, countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/${year}` }),
       isNotFound,
-      readFrom: ({ body = [], parameters: { year, countryCode } }) => {
-        const holidays = readable(body, countryCode)
-        // A day off for 1 January may lie in the year before.
-        const isOther = holidays?.every(({ date }) => !text(date)?.startsWith(`${year}-`)) && holidays.length > 0
-        return isOther ? undefined : { holidays }
-      },
+      readFrom: ({ body = [] }) => ({ holidays: readable(body) }),
       example: recordings['/holidays'],
     }),
     '/next': endpoint({
@@ -78,7 +73,7 @@ export default upstream({
       acceptStatuses: [204],
       request: ({ countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/Next` }),
       isNotFound,
-      readFrom: ({ body = [], parameters }) => ({ upcoming: readable(body, parameters.countryCode) }),
+      readFrom: ({ body = [] }) => ({ upcoming: readable(body) }),
       example: recordings['/next'],
     }),
   },
@@ -92,16 +87,12 @@ function servedYear(name: string, year: number, { now }: CallContext): number {
   return year
 }
 
-/**
- * Undefined if a day is of another country, or says where it holds in a form that would be read as
- * the whole country.
- */
-function readable(body: unknown, country: string): Source[] | undefined {
+/** Undefined if a day says where it holds in a form that would be read as the whole country. */
+function readable(body: unknown): Source[] | undefined {
   const days = listedObjects(body)
-  const isRead = days?.every(({ subdivisionCodes: codes, countryCode }) => {
-    if (namesOther(countryCode, country)) return false
-    return Array.isArray(codes) ? texts(codes).length === codes.length : (codes ?? null) === null
-  })
+  const isRead = days?.every(({ subdivisionCodes: codes }) =>
+    Array.isArray(codes) ? texts(codes).length === codes.length : (codes ?? null) === null,
+  )
   return isRead ? days?.toSorted(byDate) : undefined
 }
 

@@ -1,17 +1,7 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import {
-  filledText,
-  items,
-  listedObjects,
-  mapObjects,
-  members,
-  namesOther,
-  numeric,
-  objects,
-  text,
-} from '../catalog/json.ts'
+import { filledText, items, listedObjects, mapObjects, members, numeric, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param, REQUESTS_MAX } from '../catalog/parameters.ts'
@@ -172,7 +162,7 @@ export default upstream({
         return monthsOf(dates).map((month) => ({ path: scoreboard, query: { dates: month, limit: 500 } }))
       },
       readFrom: ({ bodies, parameters: { dates, limit } }) => {
-        const events = readEvents(bodies, 'nfl')
+        const events = readEvents(bodies)
         const wanted = events && dates?.includes('-') ? withinRange(events, dates) : events
         return { league: 'NFL', games: wanted?.slice(0, limit) }
       },
@@ -182,20 +172,14 @@ export default upstream({
       description: 'NBA games of a day.',
       ...daily,
       request: ({ dates }) => ({ path: path`/apis/site/v2/sports/basketball/nba/scoreboard`, query: { dates } }),
-      readFrom: ({ bodies, parameters: { limit } }) => ({
-        league: 'NBA',
-        games: readEvents(bodies, 'nba')?.slice(0, limit),
-      }),
+      readFrom: ({ bodies, parameters: { limit } }) => ({ league: 'NBA', games: readEvents(bodies)?.slice(0, limit) }),
       example: recordings['/nba'],
     }),
     '/mlb': endpoint({
       description: 'MLB games of a day.',
       ...daily,
       request: ({ dates }) => ({ path: path`/apis/site/v2/sports/baseball/mlb/scoreboard`, query: { dates } }),
-      readFrom: ({ bodies, parameters: { limit } }) => ({
-        league: 'MLB',
-        games: readEvents(bodies, 'mlb')?.slice(0, limit),
-      }),
+      readFrom: ({ bodies, parameters: { limit } }) => ({ league: 'MLB', games: readEvents(bodies)?.slice(0, limit) }),
       example: recordings['/mlb'],
     }),
   },
@@ -266,12 +250,8 @@ function secondsFresh(
   return isWhole ? lifetime.day : 300
 }
 
-/**
- * The events of all answers; undefined if one of the answers has no list that can be read, or is
- * about another league.
- */
-function readEvents(bodies: unknown[], league: string): Source[] | undefined {
-  if (bodies.some((body) => namesOther(members(items(members(body).leagues)[0]).slug, league))) return undefined
+/** The events of all answers; undefined if one of the answers has no list that can be read. */
+function readEvents(bodies: unknown[]): Source[] | undefined {
   const lists = bodies.map((body) => listedObjects(members(body).events))
   return lists.every((list) => list !== undefined) ? lists.flat() : undefined
 }

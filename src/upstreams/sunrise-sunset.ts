@@ -9,8 +9,6 @@ import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 
-const DAY_MS = 86_400_000
-
 /** The time of an event: ISO 8601 with offset, or null if the event does not happen on that day. */
 const sunTime = (name: string, what: string) =>
   field.text(
@@ -96,10 +94,9 @@ export default upstream({
         // Without formatted=0 times have neither date nor zone and day_length is a text.
         query: { lat, lng, date, formatted: 0, tzid },
       }),
-      readFrom: ({ body, parameters: { date } }) => {
+      readFrom: ({ body }) => {
         const { status, results } = members(body)
-        const isRead = status === 'OK' && isObject(results) && !isOfOtherDay(results.solar_noon, date)
-        return isRead ? body : undefined
+        return status === 'OK' && isObject(results) ? body : undefined
       },
       example: recordings['/times'],
     }),
@@ -113,12 +110,6 @@ function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefin
   // Place and day are checked before the request.
   const isFailure = status === 'INVALID_REQUEST' || status === 'INVALID_DATE' || status === 'UNKNOWN_ERROR'
   return isFailure ? failed() : undefined
-}
-
-/** Whether noon is on another day. A day apart may come from the time zones of place and times. */
-function isOfOtherDay(noon: unknown, date: string | undefined): boolean {
-  const daysApart = (Date.parse(timeOfEvent(noon)?.slice(0, 10) ?? '') - Date.parse(date ?? '')) / DAY_MS
-  return Math.abs(daysApart) > 1
 }
 
 /**

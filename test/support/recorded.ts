@@ -12,8 +12,3 @@ export function recorded(slug: string): object {
   const [endpoint] = Object.values(upstreams.get(slug)?.endpoints ?? {})
   return endpoint?.example.response ?? assert.fail(`${slug} has no recording`)
 }
-
-/** The number at the end of the path of a request, such as 7 of /posts/7?page=1; otherwise 1. */
-export function idIn(url: string): number {
-  return Number(/\/(\d+)(?:\?|$)/.exec(url)?.[1] ?? 1)
-}

@@ -8,7 +8,6 @@ import pg from 'pg'
 import { keys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, createKey, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { idIn } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** A call unlike any other, so that the cache never answers it. */
@@ -22,7 +21,7 @@ describe('usage', () => {
 
   before(async () => {
     upstream = await startUpstreamServer()
-    upstream.play('mock-data', ({ url }) => ({ ...POST, id: idIn(url) }))
+    upstream.play('mock-data', () => POST)
     gateway = await startGateway({
       webNodes: 2,
       environment: {
@@ -66,7 +65,7 @@ describe('usage', () => {
       (_, response) => void response.writeHead(404, { 'content-type': 'application/json' }).end('{}'),
     )
     assert.deepEqual(await callTimes(1, { key: account.live }), [404])
-    upstream.play('mock-data', ({ url }) => ({ ...POST, id: idIn(url) }))
+    upstream.play('mock-data', () => POST)
     await until(async () => (await usageOf(account)).total === 11)
     const { usage } = await usageOf(account, '?groupBy=day,api,key,status,mode')
     const day = today()
@@ -219,7 +218,7 @@ describe('usage', () => {
     upstream.play('mock-data', (_, response) => void response.writeHead(500).end())
     // If one call and its repeats fail, the breaker stays closed.
     assert.deepEqual(await callTimes(1, { key: account.live }), [502])
-    upstream.play('mock-data', ({ url }) => ({ ...POST, id: idIn(url) }))
+    upstream.play('mock-data', () => POST)
     await until(async () => (await billingOf(account)).usage.used === 4)
     assert.deepEqual((await billingOf(account)).usage, { month, used: 4, remaining: 496, resetsAt })
   })

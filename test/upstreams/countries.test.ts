@@ -184,14 +184,3 @@ test('a name full of brackets is read in linear time', () => {
   const records = [{ name: `${'('.repeat(200_000)}\n` }, { name: 'Freedonia (Republic)', population: 1 }]
   assert.equal(chosen('Freedonia', records), 'Freedonia (Republic)')
 })
-
-test('a country of another code than the requested code is UPSTREAM_INVALID_RESPONSE, but not a country with this alternative code', () => {
-  const record = { name: 'Germany', alpha2Code: 'DE', alpha3Code: 'DEU', cioc: 'GER', altSpellings: ['DE', 'BRD'] }
-  for (const requested of ['DE', 'DEU', 'GER', 'BRD']) assert.ok('data' in interpret(code, record, { code: requested }))
-  const isInvalid = (endpoint: Endpoint, parameters: Record<string, unknown>) => {
-    const result = interpret(endpoint, record, parameters)
-    return 'responseClass' in result && result.responseClass.code === 'UPSTREAM_INVALID_RESPONSE'
-  }
-  assert.ok(isInvalid(code, { code: 'FR' }))
-  for (const endpoint of [name, info]) assert.ok(isInvalid(endpoint, { name: 'South Korea' }))
-})
