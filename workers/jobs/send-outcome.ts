@@ -118,17 +118,18 @@ export async function replyToLostCall(
   call: AnswerableCall,
   { cause, isSecondRun }: { cause: Error; isSecondRun: boolean },
 ): Promise<void> {
-  const isOtherDocument = cause instanceof OtherDocumentError
   // Otherwise a request may have been sent.
-  const isUntouched = isOtherDocument && !isSecondRun
-  const reach = isUntouched ? 'unsent' : 'maybe-sent'
-  await sendOutcome(deps, call, { outcome: outcomeOfLost(), times: NO_TIMES, reach })
+  const isUntouched = cause instanceof OtherDocumentError && !isSecondRun
+  const mustNotRepeat = !isUntouched && deps.catalog.mustNotRepeat(call)
+  const outcome: Outcome = mustNotRepeat ? { code: 'OUTCOME_UNKNOWN', cause } : outcomeOfLost(cause)
+  await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
+}
 
-  function outcomeOfLost(): Outcome {
-    if (!isUntouched && deps.catalog.mustNotRepeat(call)) return { code: 'OUTCOME_UNKNOWN', cause }
-    if (isOtherDocument) return { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
-    return { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
-  }
+/** The outcome of a lost call that its caller may send again. */
+function outcomeOfLost(cause: Error): Outcome {
+  if (cause instanceof OtherDocumentError)
+    return { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
+  return { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
 }
 
 /** Whether a defect of the gateway is the cause, and not the failure of Redis or of a process. */
