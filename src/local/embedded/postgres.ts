@@ -27,7 +27,8 @@ const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '100',
+  // The processes of `WEB_NODES` and `WORKERS` on a large machine may open more than 100.
+  max_connections: '300',
   max_wal_size: '512MB',
   timezone: 'UTC',
   log_timezone: 'UTC',
