@@ -96,7 +96,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     // A call's line is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: sameLogger,
-    genReqId: createId.bind(undefined, 'req'),
+    genReqId: () => createId('req'),
     requestIdHeader: false,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,

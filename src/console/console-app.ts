@@ -113,7 +113,7 @@ function openServer({ config, log }: Context): FastifyInstance {
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: createId.bind(undefined, 'req'),
+    genReqId: () => createId('req'),
     requestIdHeader: false,
     trustProxy: trustProxies(config.http.trustProxy),
     bodyLimit: 64 * 1024,
