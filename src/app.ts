@@ -109,7 +109,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     rewriteUrl: routedUrl,
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
-    // If an address cannot be decoded, no hook runs.
+    // If a part of an address is too long, no hook runs.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
       if (!redirect?.(request, reply)) sendError(reply, error, baseUrl)

@@ -22,8 +22,33 @@ const PLAIN_CALL = /^\/v1\/call\/[\w/-]+(?:\?|$)/
  */
 export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
   if (PLAIN_CALL.test(url)) return url
-  const path = originForm(url)
+  const path = decodable(originForm(url))
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
+}
+
+/** Stands for a part of a path that cannot be decoded. NUL is in no name and in no id. */
+const NO_NAME = '%00'
+
+/**
+ * The router would refuse an address that it cannot decode before any hook runs, so that neither
+ * limits nor credentials would be checked. A part of its path that is not percent-encoded UTF-8
+ * names nothing.
+ */
+function decodable(address: string): string {
+  const [path = '', ...query] = address.split(/(?=[?#])/)
+  if (!path.includes('%') || isDecodable(path)) return address
+  const parts = path.split('/').map((part) => (isDecodable(part) ? part : NO_NAME))
+  return [parts.join('/'), ...query].join('')
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    // Only the fact counts: the text is not percent-encoded UTF-8.
+    return false
+  }
 }
 
 /**

@@ -79,13 +79,13 @@ describe('behind a trusted proxy, under an https: address', () => {
     assert.ok(JSON.parse(refused.body).docs.startsWith(`${BASE}/docs/errors#`))
   })
 
-  it('behind a trusted proxy, under an https: address, an address that cannot be decoded is refused, not sent to itself', async () => {
+  it('behind a trusted proxy, under an https: address, an address that cannot be decoded is answered, not sent to itself', async () => {
     for (const schemes of [['https'], ['http, https'], ['http', 'https']]) {
       const forwarded = schemes.map((scheme) => `X-Forwarded-Proto: ${scheme}`)
       const answer = await ask(url, '/v1/call/weather/%zz', forwarded)
-      assert.equal(answer.status, 400, answer.text)
+      assert.equal(answer.status, 401, answer.text)
       const { status, error } = JSON.parse(answer.body)
-      assert.deepEqual([status, error.code], ['error', 'INVALID_ENCODING'])
+      assert.deepEqual([status, error.code], ['error', 'AUTH_REQUIRED'])
       assert.match(answer.headers['strict-transport-security'] ?? '', HSTS)
     }
   })

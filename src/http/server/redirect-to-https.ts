@@ -38,7 +38,7 @@ function redirectIfPlain(request: FastifyRequest, reply: FastifyReply, { baseUrl
   // Monitoring on this machine or beside it uses plain HTTP.
   if (request.routeOptions.config?.isProbe) return false
   // Only the path is used, because an address in absolute form could name another host.
-  const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
+  const path = [request.originalUrl, request.raw.url].find((url) => url?.startsWith('/')) ?? '/'
   reply
     .header('location', baseUrl + path)
     .status(308)
@@ -47,7 +47,7 @@ function redirectIfPlain(request: FastifyRequest, reply: FastifyReply, { baseUrl
 }
 
 /**
- * Fastify's own answer is not enough: if the address of a request cannot be decoded, Fastify trusts
+ * Fastify's own answer is not enough: if Fastify itself refuses the address of a request, it trusts
  * no proxy for it.
  */
 function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
