@@ -6,7 +6,7 @@ import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { expectation, optionsOf } from '../catalog/parameter-words.ts'
 import { requestTarget } from '../catalog/request-target.ts'
 import type { GatewayError } from '../errors.ts'
-import { readingOf } from '../http/request/exact-number.ts'
+import { exactDecimal, exactNumber } from '../http/request/exact-number.ts'
 import { spelledNumber } from '../http/request/json-body.ts'
 import { isName } from '../http/request/violation-words.ts'
 import { checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
@@ -218,31 +218,6 @@ function complete(
   return completed
 }
 
-/**
- * Numbers such as `52.52`, `.5`, `52.` and `5e-7`. Not allowed: a plus sign, leading zeros,
- * hexadecimal digits, or more digits than a double can hold.
- */
-const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
-
-/**
- * A number with at most 15 digits and no exponent, whose double always has the same value (IEEE
- * 754).
- */
-const SHORT_DECIMAL = /^-?(0|[1-9]\d{0,8})(\.\d{1,6})?$/
-
-/** JSON does not allow `.5` and `52.` */
-function isExactDecimal(text: string): boolean {
-  return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
-}
-
-/**
- * Undefined for a whole number if a neighbouring number has the same double. Adding zero turns -0
- * into 0, because JSON and query strings would show -0.
- */
-function exactNumber(value: number): number | undefined {
-  return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
-}
-
 /** Undefined if the value does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   const { items } = schema
@@ -251,8 +226,7 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
     case 'number':
     case 'integer':
       if (typeof value === 'number') return exactNumber(value)
-      if (typeof value !== 'string') return undefined
-      return SHORT_DECIMAL.test(value) || isExactDecimal(value) ? exactNumber(Number(value)) : undefined
+      return typeof value === 'string' ? exactDecimal(value) : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -1,5 +1,6 @@
 import { isObject } from '../catalog/json.ts'
 import { GatewayError } from '../errors.ts'
+import { exactDecimal } from '../http/request/exact-number.ts'
 import { parseJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 
@@ -13,17 +14,11 @@ interface Shape {
 }
 
 /**
- * A decimal, like `DECIMAL` of the call route: no plus sign, no leading zeros, and no more digits
- * than a double can hold.
- */
-const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
-
-/**
  * Converts the arguments of a tool to the types of its schema, because models and their clients
  * write a value in several ways: null, blank text or an empty list for an optional member without a
- * value; JSON text for an object or a list; text for a number or a boolean; a number for text.
- * Values that cannot be converted stay, and the validator reports them. Objects without declared
- * members, such as the parameters of a call, stay unchanged.
+ * value; JSON text for null, an object or a list; text for a number or a boolean; a number for
+ * text. Values that cannot be converted stay, and the validator reports them. Objects without
+ * declared members, such as the parameters of a call, stay unchanged.
  *
  * @throws GatewayError INVALID_PARAMETER for JSON text that a body may not contain
  */
@@ -60,9 +55,9 @@ function adaptMembers(
   properties: Record<string, Shape>,
   given: Record<string, unknown>,
 ): Record<string, unknown> {
-  const kept = Object.entries(given).flatMap(([name, value]) => {
-    if (value === null || (isEmpty(value) && !required.includes(name))) return []
-    return [[name, Object.hasOwn(properties, name) ? adapt(properties[name] ?? {}, value) : value]]
+  const kept = Object.entries(given).flatMap(([name, written]) => {
+    const value = Object.hasOwn(properties, name) ? adapt(properties[name] ?? {}, written) : written
+    return value === null || (isEmpty(value) && !required.includes(name)) ? [] : [[name, value]]
   })
   return Object.fromEntries(kept)
 }
@@ -73,17 +68,18 @@ function isEmpty(value: unknown): boolean {
 
 function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
   const word = text.trim()
+  if (word === 'null') return null
   if (types.has('object') || types.has('array')) {
     const isOfKind = (value: unknown) => (Array.isArray(value) ? types.has('array') : isObject(value))
     if (/^[[{]/.test(word)) {
       const value = parsed(word)
-      return isOfKind(value) ? value : text
+      return isOfKind(value) || isEmpty(value) ? value : text
     }
     // A text such as `name, capital` for a list of names.
     const isList = types.has('array') && typesOf(shape.items ?? {}).has('string')
     return isList ? word.split(',').map((item) => item.trim()) : text
   }
-  if ((types.has('number') || types.has('integer')) && DECIMAL.test(word)) return Number(word)
+  if (types.has('number') || types.has('integer')) return exactDecimal(word) ?? text
   if (types.has('boolean') && /^(true|false)$/i.test(word)) return word.toLowerCase() === 'true'
   return text
 }

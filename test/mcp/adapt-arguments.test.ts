@@ -25,6 +25,12 @@ describe('arguments adapted to a schema', () => {
     assert.deepEqual(adaptTo(Input, { name: null }), {})
   })
 
+  it('JSON text that means nothing is left out like the value that it stands for', () => {
+    const given = { limit: 'null', isNew: ' null ', fields: '[]', calls: 'null', parameters: ' [ ] ', name: 'null' }
+    assert.deepEqual(adaptTo(Input, given), { name: 'null' })
+    assert.deepEqual(adaptTo(Input, { parameters: '{}', name: '[]' }), { parameters: {}, name: '[]' })
+  })
+
   it('JSON text is parsed if the schema expects an object or a list, and stays text if the schema expects text', () => {
     const given = { parameters: '{"a":""}', fields: '["a","b.c"]', calls: ' [{"id":"1"}] ', name: '{"a":1}' }
     assert.deepEqual(adaptTo(Input, given), {
@@ -33,7 +39,7 @@ describe('arguments adapted to a schema', () => {
       calls: [{ id: 1 }],
       name: '{"a":1}',
     })
-    for (const wrong of ['{"a"', '[1]', '1', 'null']) {
+    for (const wrong of ['{"a"', '[1]', '1', 'nil']) {
       assert.deepEqual(adaptTo(Input, { parameters: wrong }), { parameters: wrong }, wrong)
     }
     assert.deepEqual(adaptTo(Input, { fields: 'a, b[].c' }), { fields: ['a', 'b[].c'] })
@@ -48,9 +54,11 @@ describe('arguments adapted to a schema', () => {
   it('numbers, true and false are accepted as text, and a number is accepted in place of text', () => {
     const given = { limit: '3', ratio: ' -0.5 ', isNew: 'True', name: 17 }
     assert.deepEqual(adaptTo(Input, given), { limit: 3, ratio: -0.5, isNew: true, name: '17' })
-    for (const wrong of ['0x10', '1e999', 'three', '+1', 'Infinity', '12345678901234567890']) {
+    for (const wrong of ['0x10', '1e999', 'three', '+1', 'Infinity', '12345678901234567890', '9007199254740993']) {
       assert.deepEqual(adaptTo(Input, { limit: wrong }), { limit: wrong }, wrong)
     }
+    const long = '52.520000000000000001'
+    assert.deepEqual(adaptTo(Input, { ratio: long }), { ratio: long })
     assert.deepEqual(adaptTo(Input, { isNew: 'yes', name: true }), { isNew: 'yes', name: true })
   })
 

@@ -40,6 +40,36 @@ export function readingOf(text: string): NumberReading {
   return isOfDouble ? 'same-number' : 'another-number'
 }
 
+/**
+ * Numbers such as `52.52`, `.5`, `52.` and `5e-7`. Not allowed: a plus sign, leading zeros,
+ * hexadecimal digits, or more digits than a double can hold.
+ */
+const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
+
+/**
+ * A number with at most 15 digits and no exponent, whose double always has the same value (IEEE
+ * 754).
+ */
+const SHORT_DECIMAL = /^-?(0|[1-9]\d{0,8})(\.\d{1,6})?$/
+
+/** The number that a caller wrote as text; undefined if no double has its value. */
+export function exactDecimal(text: string): number | undefined {
+  return SHORT_DECIMAL.test(text) || isExactDecimal(text) ? exactNumber(Number(text)) : undefined
+}
+
+/** JSON does not allow `.5` and `52.` */
+function isExactDecimal(text: string): boolean {
+  return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
+}
+
+/**
+ * Undefined for a whole number if a neighbouring number has the same double. Adding zero turns -0
+ * into 0, because JSON and query strings would show -0.
+ */
+export function exactNumber(value: number): number | undefined {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
+}
+
 function significantDigits(text: string): number {
   return text
     .replace(/e.*$/i, '')
