@@ -51,8 +51,8 @@ const SPELLED_TEXT_MAX = 65_536
  */
 export function readJsonBody(headers: IncomingHttpHeaders, bytes: Buffer): unknown {
   const type = headers['content-type'] ?? ''
-  const encoding = headers['content-encoding']
-  if (!/^\s*application\/json\s*(;|$)/i.test(type) || (encoding && encoding !== 'identity')) {
+  const coding = headers['content-encoding'] || 'identity'
+  if (!/^\s*application\/json\s*(;|$)/i.test(type) || !/^\s*identity\s*$/i.test(coding)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE')
   }
   return parseJsonBody(bytes)

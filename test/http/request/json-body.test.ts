@@ -220,6 +220,10 @@ describe('a JSON body', () => {
         )
       }
     }
+    for (const coding of ['', 'identity', 'Identity', ' IDENTITY ']) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': coding }
+      assert.deepEqual(readJsonBody(headers, Buffer.from('{}')), {}, coding)
+    }
     for (const type of ['application/jsonp', 'text/json; charset=utf-8', 'application/x+json', ''])
       assert.throws(
         () => readJsonBody({ 'content-type': type }, Buffer.from('{}')),
