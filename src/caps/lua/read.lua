@@ -20,8 +20,7 @@ if COALESCED and not rankOf(member) then member = redis.call('GET', COALESCED) e
 local rank = rankOf(member)
 local ahead = rank or ARGV[afterRules] ~= '' and -1 or redis.call('ZCARD', QUEUE)
 local waitMs = rank and queuedWaitMs(member, rank) or math.ceil(slotAt(math.max(0, ahead)) - now)
-local limitedUntil = math.max(state.closed, state.left <= 0 and state.leftUntil or 0)
-local limitedMs = math.max(0, math.ceil(limitedUntil - now))
+local limitedMs = math.max(0, math.ceil(limitedUntil() - now))
 local reply = {ahead, waitMs, redis.call('ZCARD', LEASES), freeNow(), limitedMs}
 for _, rule in ipairs(rules) do reply[#reply + 1] = math.max(0, rule.max - usedOf(rule)) end
 return reply
