@@ -77,7 +77,9 @@ const Change = Type.Object({
 
 const Health = Type.Object(
   {
-    status: status('State of the API: Healthy if it was not checked yet, Down if it answers no live calls'),
+    status: status(
+      'State of the API: Healthy if it was not checked yet, Down if live calls are refused or most of them fail',
+    ),
     score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
     meanwhile: nullable(
       Type.String({
@@ -91,7 +93,7 @@ const Health = Type.Object(
     checkedAt: nullable(
       Type.String({
         format: 'date-time',
-        description: 'Time of the last call or probe; null: the API was never checked',
+        description: 'Time of the last call or probe that showed whether the source works; null: there was none',
       }),
     ),
     parts: Type.Object(

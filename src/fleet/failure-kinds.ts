@@ -62,7 +62,7 @@ export const KINDS: Kind[] = [
     runbook: 'upstream-limited',
     became: 'failed',
     why: limitWords,
-    callers: () => 'Callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
+    callers: () => 'These callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
     todo: () => 'The source allows less than the cap: lower the cap.',
     isGone: (row, at) => row.cap !== null && row.cap.limitedUntil === null && hasAnswered(row, at),
   },

@@ -115,7 +115,9 @@ function limited(row: UpstreamRow): Problem {
     label: 'Limited',
     slug: row.slug,
     text: `${row.slug}: ${limitWords(row)}`,
-    callers: 'Callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
+    callers: `Callers wait until then; calls that would wait too long ${
+      row.health?.answeredBy ? `go to ${row.health.answeredBy}` : 'get 502 UPSTREAM_RATE_LIMITED'
+    }.`,
     todo: 'No action needed unless it persists: then lower the cap.',
     runbook: 'upstream-limited',
     endedAt: null,

@@ -127,7 +127,9 @@ function readLastFailure(hash: Record<string, string>): LastFailure | undefined 
 export function servedByFallback(view: HealthView): HealthView {
   const status = view.status === 'Down' ? 'Degraded' : view.status
   const score = clampToBand(view.unclampedScore, status)
-  return { ...view, status, score, isOpen: false, limitedUntil: undefined, isServedByFallback: true }
+  // While the source is down, no call waits for the end of its limit.
+  const limitedUntil = view.status === 'Down' ? undefined : view.limitedUntil
+  return { ...view, status, score, isOpen: false, limitedUntil, isServedByFallback: true }
 }
 
 /**

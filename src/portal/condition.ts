@@ -56,9 +56,11 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   if (limited) {
     return { ...nothing, ...limited, score: word === 'Not checked' ? undefined : health.score, healthWord: word }
   }
-  if (word === 'Not checked') return { ...nothing, word }
+  const isLimited = health.limitedUntil !== undefined && health.isServedByFallback === true
+  const effect = isLimited ? effectOf(api, health) : ''
+  if (word === 'Not checked') return { ...nothing, word, effect }
   const { score, since } = health
-  if (word === 'Healthy') return { word, score, since, firstOkAt, reason: '', effect: '' }
+  if (word === 'Healthy') return { word, score, since, firstOkAt, reason: '', effect }
   return { word, score, since, firstOkAt, reason: reasonOf(health), effect: effectOf(api, health) }
 }
 
@@ -73,7 +75,7 @@ function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'rea
   return {
     word: 'Limited',
     reason: `The source limits this gateway until ${clockTime(limitedUntil)} UTC.`,
-    effect: `Until then live calls are refused with UPSTREAM_RATE_LIMITED, and Retry-After says when to try again.${stored} ${testCalls(api)}`,
+    effect: `Live calls wait until then; a call that would wait too long is refused with UPSTREAM_RATE_LIMITED, and Retry-After says when to try again.${stored} ${testCalls(api)}`,
   }
 }
 
@@ -82,7 +84,8 @@ function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'rea
  */
 export function sourceStateWord(health: HealthView): ConditionWord {
   const word = healthWord(health)
-  return health.limitedUntil !== undefined && word !== 'Down' ? 'Limited' : word
+  const isLimited = health.limitedUntil !== undefined && !health.isServedByFallback
+  return isLimited && word !== 'Down' ? 'Limited' : word
 }
 
 /** The health of a source in one word; `Not checked` if no call or probe is known. */
@@ -120,8 +123,13 @@ function sentenceOf(code: string | null): string {
   return ERRORS[code as ErrorCode].message.slice(0, -1)
 }
 
-function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: HealthView): string {
-  if (isServedByFallback && api.fallback) return `Live calls go to ${sourceName(api.fallback.upstream)} meanwhile.`
+function effectOf(api: Api, { status, isOpen, isServedByFallback, limitedUntil, cause }: HealthView): string {
+  if (isServedByFallback && api.fallback) {
+    const name = sourceName(api.fallback.upstream)
+    return limitedUntil === undefined
+      ? `Live calls go to ${name} meanwhile.`
+      : `The source limits this gateway until ${clockTime(limitedUntil)} UTC. Live calls wait until then; a call that would wait too long goes to ${name}.`
+  }
   if (status === 'Degraded' && isOfLackingMembers(cause))
     return `Live calls are answered; fields that the source no longer sends are null. ${testCalls(api)}`
   // If the API is Down only by its score, its breaker may be closed.

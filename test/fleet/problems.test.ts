@@ -243,6 +243,17 @@ describe('what an operator reads', () => {
     // No caller has met the limit yet.
     const unnoticed = told({ recent: noCalls, cap: { ...cap, limitedUntil: NOW + 36_000 } })
     assert.deepEqual(brief(unnoticed.facts), [[2, 'Limited', 'weather']])
+    const callers = ({ facts }: typeof unnoticed) => findProblems(facts)[0]?.callers
+    assert.equal(
+      callers(unnoticed),
+      'Callers wait until then; calls that would wait too long get 502 UPSTREAM_RATE_LIMITED.',
+    )
+    const withFallback = told({
+      recent: noCalls,
+      cap: { ...cap, limitedUntil: NOW + 36_000 },
+      health: { ...healthy, answeredBy: 'another' },
+    })
+    assert.equal(callers(withFallback), 'Callers wait until then; calls that would wait too long go to another.')
     assert.match(unnoticed.shown.headline ?? '', /1 of 2 APIs are healthy, 1 limited by the source/)
   })
 
