@@ -53,7 +53,7 @@ export async function readQuote(
   const breakerWaitMs = isLive ? (deps.health.breakerWaitMs(api.slug) ?? 0) : 0
   const limit = access.limitedBy
     ? { waitMs: null, limitedBy: access.limitedBy }
-    : (accountLimit(limits) ?? sourceLimit(breakerWaitMs, cap))
+    : (accountLimit(limits) ?? holdLimit(api) ?? sourceLimit(breakerWaitMs, cap))
   return { quote: { ...limit, ...allowanceOf(limits), stored }, limits }
 }
 
@@ -83,6 +83,11 @@ function accountLimit(limits: LimitState): Limit | undefined {
   if (inFlightLeft === 0) return { waitMs: null, limitedBy: 'in-flight' }
   if (minuteLeft === 0) return { waitMs: Math.ceil(tightestMinute(limits).resetMs), limitedBy: 'minute' }
   return monthLeft === 0 ? { waitMs: Math.ceil(limits.month?.resetMs ?? 0), limitedBy: 'month' } : undefined
+}
+
+/** Nobody knows when an operator will resume the API. */
+function holdLimit({ pausedMode }: Api): Limit | undefined {
+  return pausedMode === 'hold' ? { waitMs: null, limitedBy: 'operator' } : undefined
 }
 
 function sourceLimit(breakerWaitMs: number, cap: CapState | undefined): Limit {

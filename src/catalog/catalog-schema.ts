@@ -124,7 +124,10 @@ const CapAnswer = Type.Object(
     underWay: nullable(Type.Integer({ description: 'Requests under way now' })),
     waiting: nullable(Type.Integer({ description: 'Calls that wait in the queue' })),
     nextSlotMs: nullable(
-      Type.Integer({ description: 'How long a call that arrives now would wait in the queue, milliseconds' }),
+      Type.Integer({
+        description:
+          'How long a call that arrives now would wait in the queue, milliseconds; null: not known, or calls wait until an operator resumes the API',
+      }),
     ),
     limitedForMs: nullable(
       Type.Integer({

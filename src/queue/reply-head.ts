@@ -83,7 +83,7 @@ export const NO_BODY = Buffer.alloc(0)
 /** Where a call's time went, milliseconds. */
 export interface CallTimes {
   queueMs: number
-  /** Wait for the upstream's cap. */
+  /** Wait for the upstream's cap, and until an operator resumes a paused API. */
   permitMs: number
   upstreamMs: number
   attempts: number

@@ -13,7 +13,6 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { sourceName } from '../catalog/fallback.ts'
 import { rankApis } from '../catalog/search.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
-import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { type HealthChange, listHealthChanges } from '../db/health-changes.ts'
 import { GatewayError } from '../errors.ts'
@@ -192,7 +191,7 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
   return {
     ...toEntry(api, view.score),
     health: toHealth(api, view, { history: changes.filter(({ at }) => at >= since), last: changes[0] }),
-    limits: toCapState(api.caps, cap),
+    limits: toCapState(api, cap),
     terms: termsAnswer(api),
     fallback: api.fallback
       ? {
@@ -210,12 +209,14 @@ function termsAnswer({ upstream }: Api): ApiDetail['terms'] {
   return { summary, url, licence, attribution }
 }
 
-function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): ApiDetail['limits'] {
+function toCapState({ caps, pausedMode }: Api, cap: CapState | undefined): ApiDetail['limits'] {
+  const { concurrency, rates } = caps
   return {
     concurrency,
     underWay: cap?.underWay ?? null,
     waiting: cap?.ahead ?? null,
-    nextSlotMs: cap?.nextSlotMs ?? null,
+    // Nobody knows when an operator will resume the API.
+    nextSlotMs: pausedMode === 'hold' ? null : (cap?.nextSlotMs ?? null),
     limitedForMs: cap?.limitedMs ?? null,
     rates: rates.map(({ max, seconds }, index) => ({ max, seconds, left: cap?.left[index] ?? null })),
   }

@@ -44,7 +44,7 @@ export const LoggedCallAnswer = Type.Object(
     quotedMs: Ms('Forecast wait; for a refused call, its Retry-After'),
     admissionMs: Ms('Time until the call was accepted'),
     queueMs: Ms('Time from acceptance until a worker had the call'),
-    permitMs: Ms("Wait for a permit of the upstream's cap"),
+    permitMs: Ms("Wait for a permit of the upstream's cap, and until an operator resumes a paused API"),
     upstreamMs: Ms('Time spent in attempts at the upstream'),
     totalMs: Type.Number({ description: 'Time from the request to the answer, milliseconds' }),
     cache: nullable(

@@ -99,7 +99,10 @@ function createCallMetrics(registry: Registry, collect: () => void) {
       'Time from the request to the answer, without calls with test keys',
     ),
     queueSeconds: seconds('agw_queue_wait_seconds', 'Time from queueing until a worker has the call'),
-    permitSeconds: seconds('agw_permit_wait_seconds', "Wait for a permit of the upstream's cap"),
+    permitSeconds: seconds(
+      'agw_permit_wait_seconds',
+      "Wait for a permit of the upstream's cap, and until an operator resumes a paused API",
+    ),
     upstreamSeconds: seconds(
       'agw_upstream_seconds',
       'Time of a call spent in attempts at the upstream, if a request was sent to it',

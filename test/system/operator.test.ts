@@ -440,6 +440,8 @@ describe('the operator API', () => {
     const seen = await send(gateway, started.body.location, { key: live })
     assert.deepEqual(Object.keys(seen.body), ['status', 'id', 'position'])
     assert.equal(seen.body.position, 0)
+    const { now, limits } = (await send(gateway, '/v1/catalog/mock-data', { key: live })).body
+    assert.deepEqual([now.waitMs, now.limitedBy, limits.nextSlotMs], [null, 'operator', null])
     assert.equal((await send(gateway, started.body.location, { method: 'DELETE', key: live })).status, 204)
     await operator('/upstreams/mock-data/resume', { method: 'POST' })
   })

@@ -218,3 +218,19 @@ test('a call whose deadline passes during its request ends as a timeout of the u
   ending.abort(DEADLINE_PASSED)
   assert.equal(failureOf((await running).outcome).code, 'UPSTREAM_TIMEOUT')
 })
+
+test('a call that an operator holds says how long it waited until the operator resumed the API, or until its deadline', async (t) => {
+  const { deps, api, callOf } = await openWorkerParts(t)
+  applySettings(api, { pausedMode: 'hold' })
+  const ending = new AbortController()
+  const call = callOf()
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const running = runCall(deps, call, {
+    ...{ times, progress: { reach: 'unsent' as const }, isSecondRun: false, signal: ending.signal },
+    remainingMs: () => call.deadline - deps.clock.now(),
+  })
+  await new Promise(setImmediate)
+  ending.abort(DEADLINE_PASSED)
+  const { outcome } = await running
+  assert.deepEqual([failureOf(outcome).code, times.permitMs > 0], ['DEADLINE_EXCEEDED', true])
+})

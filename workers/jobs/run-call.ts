@@ -122,7 +122,11 @@ async function makeOutcome(
   if (mayBeWritten) {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
-  if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)
+  if (api.pausedMode === 'hold') {
+    run.times.waitsSince = performance.now()
+    await deps.held.wait(api, run.signal)
+    endPermitWait(run.times)
+  }
   checkCallable(api, call)
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const { providerKey, accountId } = call
