@@ -126,12 +126,13 @@ export class FleetReader {
     const row = upstreams.find((each) => each.slug === slug)
     if (!row) return undefined
     const serving = processes?.filter(({ kind, serves }) => kind === 'worker' && serves?.includes(slug) !== false)
-    return { at, row, workers: serving?.length ?? null, contents: await this.#readQueue(row) }
+    const workers = serving?.length ?? null
+    return { at, row, workers, contents: await this.#readQueue(row, { isServed: workers !== 0 }) }
   }
 
-  async #readQueue({ slug, paused }: UpstreamRow): Promise<QueueContents | null> {
+  async #readQueue({ slug, paused }: UpstreamRow, { isServed }: { isServed: boolean }): Promise<QueueContents | null> {
     try {
-      const contents = await readQueueContents(this.#deps, { slug, isHeld: paused === 'hold' })
+      const contents = await readQueueContents(this.#deps, { slug, isHeld: paused === 'hold', isServed })
       const emails = await this.#emailsOf(contents.calls.map(({ accountId }) => accountId))
       return { ...contents, calls: contents.calls.map((call) => ({ ...call, email: emails(call.accountId) })) }
     } catch (error) {

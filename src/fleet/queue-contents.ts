@@ -65,11 +65,12 @@ export interface QueuedCall {
  * Reads the jobs of an API from the lanes, and the wait queues of its caps.
  *
  * @param isHeld whether an operator paused the API so that its calls wait
+ * @param isServed whether a living worker serves the API, as far as that is known
  * @throws what Redis throws
  */
 export async function readQueueContents(
   { queues, caps, clock }: Pick<RowDeps, 'queues' | 'caps' | 'clock'>,
-  { slug, isHeld }: { slug: string; isHeld: boolean },
+  { slug, isHeld, isServed }: { slug: string; isHeld: boolean; isServed: boolean },
 ): Promise<QueueContents> {
   const at = clock.now()
   const lanes = await readLaneJobs(queues, [slug])
@@ -83,7 +84,8 @@ export async function readQueueContents(
       .map(({ member, bucket: _, ...call }) => {
         const ahead = places.get(member)
         if (ahead === undefined) return { ...call, email: null, ahead: null }
-        return { ...call, email: null, ahead, state: isHeld ? ('held' as const) : ('waiting-for-cap' as const) }
+        const state: CallState = isHeld ? 'held' : isServed ? 'waiting-for-cap' : 'waiting-for-worker'
+        return { ...call, email: null, ahead, state }
       })
       .sort((a, b) => orderOf(a) - orderOf(b) || b.waitedMs - a.waitedMs),
     isCut: lanes.isCut,

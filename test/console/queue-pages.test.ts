@@ -8,6 +8,7 @@ import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe, halfOpenProbe, PROBE_JOB, probeScheduler } from '../../src/queue/probe-job.ts'
 import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { type Heartbeat, startHeartbeat } from '../../src/telemetry/heartbeat.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
@@ -90,6 +91,7 @@ describe('the pages of the queues', () => {
     // The jobs of earlier tests are in the same lane.
     await queues.of('mock-data').drain()
     const held = Promise.withResolvers<void>()
+    let heartbeat: Heartbeat | undefined
     const options = { connection: redis, prefix: LANE.prefix, concurrency: 2 }
     const worker = new Worker(LANE.name, () => held.promise, options)
     try {
@@ -100,17 +102,30 @@ describe('the pages of the queues', () => {
       // A worker takes jobs ahead of their permits.
       for (const each of [running, next, last]) await queues.enqueue({ call: each, mayShareJob: false })
       await until(async () => (await queues.of('mock-data').getJobCounts('active')).active === 2)
-      const found = (await rows('mock-data')).filter((row) => row.includes('call_'))
-      assert.deepEqual(
-        found.map((row) => / (under way at a worker|waiting for .*) call_0+(\d)/.exec(row)?.slice(1)),
-        [
-          ['under way at a worker', '1'],
-          ['waiting for the cap, next', '2'],
-          ['waiting for the cap, 1 call before it', '3'],
-        ],
-      )
+      const found = async () =>
+        (await rows('mock-data')).flatMap((row) => {
+          const state = / (under way at a worker|waiting for .*) call_0+(\d)/.exec(row)
+          return state ? [state.slice(1)] : []
+        })
+      // No worker is alive so far.
+      assert.deepEqual(await found(), [
+        ['under way at a worker', '1'],
+        ['waiting for a worker', '2'],
+        ['waiting for a worker', '3'],
+      ])
+      heartbeat = startHeartbeat({
+        ...{ redis: console_.context.redis, kind: 'worker', inFlight: () => 0, apis: () => ({}), refused: () => [] },
+        ...{ droppedRows: { lately: () => [] }, now: Date.now, log },
+      })
+      await until(async () => (await found()).some(([state]) => state === 'waiting for the cap, next'))
+      assert.deepEqual(await found(), [
+        ['under way at a worker', '1'],
+        ['waiting for the cap, next', '2'],
+        ['waiting for the cap, 1 call before it', '3'],
+      ])
     } finally {
       held.resolve()
+      await heartbeat?.close()
       await worker.close()
       await closeRedis(redis)
     }
