@@ -31,6 +31,14 @@ export function isApiKeyShaped(text: string): boolean {
 }
 
 /**
+ * Whether a text holds a key of this service, or a part of it. Such a text is never sent to an
+ * upstream, because the upstream could then make calls in the caller's name.
+ */
+export function holdsApiKey(text: string): boolean {
+  return /agw_(live|test)_/i.test(text)
+}
+
+/**
  * The form in which a key is stored: its HMAC-SHA-256 under the pepper. A key has 256 random bits,
  * so a slow hash would add nothing.
  */

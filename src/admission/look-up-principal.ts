@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
+import { hashApiKey, holdsApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
 import { type SessionClaims, verifySessionToken } from '../accounts/session-token.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import type { Config } from '../config.ts'
@@ -184,7 +184,7 @@ async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<st
 
 /** Says what to send, if it is clear what was sent in place of a key. */
 function malformedKey(sent: string): GatewayError {
-  if (/agw_(live|test)_/.test(sent)) {
+  if (holdsApiKey(sent)) {
     return new GatewayError('INVALID_API_KEY', {
       message: 'The API key is incomplete, or the header contains more than the key.',
       hint: 'Send the whole key and nothing else, as it was shown when it was created',

@@ -1,3 +1,4 @@
+import { holdsApiKey } from '../accounts/api-key.ts'
 import type { ApiEndpoint, ApiParameter, ParameterSchema } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
@@ -61,13 +62,11 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   }
 }
 
-const OWN_KEY = /agw_(live|test)_/i
-
 /** @throws GatewayError INVALID_PARAMETER */
 function checkHoldNoKey(given: GivenParameter[]): void {
   for (const { name, value } of given) {
-    if (OWN_KEY.test(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
-    if (OWN_KEY.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
+    if (holdsApiKey(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
+    if (holdsApiKey(typeof value === 'object' ? JSON.stringify(value) : String(value)))
       throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
   }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { holdsApiKey } from '../accounts/api-key.ts'
 import { keyScope, maskKey } from '../accounts/provider-key.ts'
 import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-schema.ts'
 import { providerKeyRecord } from '../accounts/sealed-records.ts'
@@ -132,6 +133,13 @@ function routeSaving(app: App, context: Context): void {
     const { owner, accountId } = await holderOf(db, request)
     const ownerId = 'teamId' in owner ? owner.teamId : owner.userId
     const { key } = request.body
+    if (holdsApiKey(key)) {
+      throw new GatewayError('VALIDATION_ERROR', {
+        message: 'This is a key of this service, which is never sent to an upstream.',
+        hint: `Send your key for ${slug}`,
+        tokens: { param: 'key' },
+      })
+    }
     await takeValidation(context, user, slug)
     const sealed = seal(config.secrets.encryption, providerKeyRecord(ownerId, slug), key)
     const row = {

@@ -58,6 +58,12 @@ describe('an upstream whose key operators replace', () => {
   const sentKeys = () => upstream.arrivalsOf('code-host-user').map((arrival) => arrival.headers.authorization)
   const waiters = () => redis.zcard(capKeys.of('code-host-user', SHARED_BUCKET, 'waiters'))
 
+  it('a key of this service is refused as the key of an upstream', async () => {
+    const { status, body } = await operator('', { method: 'PATCH', body: { key: live } })
+    assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'])
+    assert.equal(body.message, 'This is a key of this service, which is never sent to an upstream.')
+  })
+
   it('the limit that a source reported for one key is reset when the operator stores another key', async () => {
     upstream.play('code-host-user', (_arrival, response) => {
       const reset = String(Math.ceil(Date.now() / 1_000) + 3_000)

@@ -143,6 +143,18 @@ describe('provider keys', () => {
     assert.ok(!text.includes(key))
   })
 
+  it('provider keys that hold a key of this service are refused, and no upstream sees them', async () => {
+    upstream.arrivals.length = 0
+    for (const key of [account.live, `Bearer:${account.live}`, account.live.toUpperCase()]) {
+      const { status, body } = await put('code-host-user', key)
+      assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'], key)
+      assert.match(body.hint, /param=key/)
+    }
+    assert.equal(await recordOf('code-host-user'), undefined)
+    await endValidations()
+    assert.deepEqual(upstream.arrivalsOf('code-host-user'), [])
+  })
+
   it('provider keys that the upstream refuses are invalid, refuse calls, and are replaced by another', async () => {
     await put('news', secret('bad'))
     await until(async () => (await statusOf('news')) === 'invalid')
