@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { unread } from './http/answer/unread-stream.ts'
+import { decodable } from './http/request/decodable.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -24,31 +25,6 @@ export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
   if (PLAIN_CALL.test(url)) return url
   const path = decodable(originForm(url))
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
-}
-
-/** Stands for a part of a path that cannot be decoded. NUL is in no name and in no id. */
-const NO_NAME = '%00'
-
-/**
- * The router would refuse an address that it cannot decode before any hook runs, so that neither
- * limits nor credentials would be checked. A part of its path that is not percent-encoded UTF-8
- * names nothing.
- */
-function decodable(address: string): string {
-  const [path = '', ...query] = address.split(/(?=[?#])/)
-  if (!path.includes('%') || isDecodable(path)) return address
-  const parts = path.split('/').map((part) => (isDecodable(part) ? part : NO_NAME))
-  return [parts.join('/'), ...query].join('')
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    // Only the fact counts: the text is not percent-encoded UTF-8.
-    return false
-  }
 }
 
 /**

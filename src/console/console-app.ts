@@ -7,6 +7,7 @@ import { FleetReader } from '../fleet/fleet-reader.ts'
 import { sendError } from '../http/answer/error-answer.ts'
 import { unread } from '../http/answer/unread-stream.ts'
 import { closeBodies } from '../http/request/closed-bodies.ts'
+import { decodable } from '../http/request/decodable.ts'
 import { acceptIdsInAnyCase } from '../http/request/ids-in-any-case.ts'
 import { parseJsonBody } from '../http/request/json-body.ts'
 import { compileSchemasOnUse } from '../http/request/lazy-schemas.ts'
@@ -120,7 +121,8 @@ function openServer({ config, log }: Context): FastifyInstance {
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     forceCloseConnections: true,
-    // If an address cannot be decoded, no hook runs.
+    rewriteUrl: ({ url = '/' }) => decodable(url),
+    // If a part of an address is too long, no hook runs.
     frameworkErrors: (error, request, reply) =>
       void sendError(reply.header('x-request-id', request.id), error, baseUrl),
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),

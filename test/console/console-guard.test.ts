@@ -82,7 +82,7 @@ describe('the guard of the console', () => {
       [`GET / HTTP/1.1\r\n${host}X-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
       ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'VALIDATION_ERROR'],
       [`GET / HTTP/1.1\r\n${host}Expect: x\r\nConnection: close\r\n\r\n`, 400, 'VALIDATION_ERROR'],
-      [`GET /v1/operator/%zz HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 400, 'INVALID_ENCODING'],
+      [`GET /v1/operator/%zz HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 401, 'AUTH_REQUIRED'],
       [`CONNECT api.example:443 HTTP/1.1\r\n${host}\r\n`, 400, 'VALIDATION_ERROR'],
     ] as const) {
       const answer = await rawHttp(Number(new URL(url).port), bytes)

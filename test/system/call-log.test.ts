@@ -150,6 +150,7 @@ describe('the log of calls of an account', () => {
       'to=2026-13-01',
       'from=2026-02-30',
       'api=%00',
+      'api=%FF',
       'key=%27',
       'status=9xx',
       'limit=101',

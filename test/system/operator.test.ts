@@ -114,8 +114,11 @@ describe('the operator API', () => {
       const found = await operator(`/users?email=${encodeURIComponent(subject)}`)
       assert.equal(found.body.users[0]?.id, account.id, subject)
     }
-    const { status, body } = await operator('/users?email=%00')
-    assert.deepEqual([status, body.code], [400, 'INVALID_ENCODING'])
+    for (const query of ['%00', '%FF', 'a%40b&x=%ED%A0%80']) {
+      const { status, body } = await operator(`/users?email=${query}`)
+      assert.deepEqual([status, body.code], [400, 'INVALID_ENCODING'], query)
+    }
+    assert.equal((await operator('/users/%ED%A0%80')).status, 404)
     const shown = async (...args: string[]) => JSON.parse(await cli('account', ...args, '--json')).user
     assert.equal((await shown(account.id)).email, account.email)
     const { id, disabled } = await shown(account.email, '--disable')

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../errors.ts'
+import { isDecodable } from './decodable.ts'
 import type { App } from './typed-app.ts'
 
 /** NUL, and two code points that are never characters. `isWellFormed` finds lone surrogates. */
@@ -11,11 +12,13 @@ export function isWellFormed(text: string): boolean {
 
 /**
  * Makes the routes of a scope refuse ill-formed text in their query. If a NUL reached Postgres, its
- * error would be reported as a failure of the gateway.
+ * error would be reported as a failure of the gateway. Fastify leaves a value as it is if it cannot
+ * decode it, and the route would then look for a text that nobody meant.
  */
 export function refuseIllFormedQueries(scope: App): void {
-  scope.addHook('preValidation', async ({ query }) => {
+  scope.addHook('preValidation', async ({ query, url }) => {
     const values = Object.values(query as Record<string, string | string[]>).flat()
-    if (!values.every(isWellFormed)) throw new GatewayError('INVALID_ENCODING')
+    if (!values.every(isWellFormed) || !isDecodable(url.replace(/^[^?]*/, '')))
+      throw new GatewayError('INVALID_ENCODING')
   })
 }
