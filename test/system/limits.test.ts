@@ -61,9 +61,8 @@ describe('plan limits', () => {
       environment: {
         ...upstream.environment('random-facts', 'dog-images', 'timezone'),
         PLAN_LIMITS: PLANS,
-        CALL_TIMEOUT_MS: '10000',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=64,100000/1',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=64,100000/1',
+        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=1000,100000/1',
+        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=1000,100000/1',
       },
     })
   })
