@@ -56,7 +56,7 @@ export const allowedMembers = {
   ),
 }
 
-type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
+type Allowed = Static<Type.TObject<typeof allowedMembers>>
 
 /** The same members in answers. */
 export const allowedAnswerMembers = {

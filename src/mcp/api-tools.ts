@@ -1,4 +1,4 @@
-import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
+import type { CallToolResult, Tool, ToolAnnotations } from '@modelcontextprotocol/server'
 import Type from 'typebox'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
@@ -11,18 +11,11 @@ import { About, callAsTool, type ResultForm } from './call-tool.ts'
 import { checkArguments, invalidArguments } from './invalid-arguments.ts'
 import { hasTopList, SelectionSchema, unknownField } from './selection.ts'
 
-export interface ToolHints {
-  readOnlyHint: boolean
-  destructiveHint: boolean
-  idempotentHint: boolean
-  openWorldHint: boolean
-}
-
 /**
  * Hints for clients that ask their users before they run a tool: calls only read, and they reach
  * outside systems.
  */
-export const CALL_HINTS: ToolHints = {
+export const CALL_HINTS: ToolAnnotations = {
   readOnlyHint: true,
   destructiveHint: false,
   idempotentHint: true,
@@ -40,7 +33,7 @@ export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
  * The hints for calls of one endpoint. `destructiveHint` is always stated, because clients assume
  * true if it is absent.
  */
-function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
+function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolAnnotations {
   if (effect === 'read') return CALL_HINTS
   return {
     readOnlyHint: false,

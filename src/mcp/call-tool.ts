@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import type { GatewayError } from '../errors.ts'
@@ -26,12 +26,7 @@ export const About = {
   truncated: Type.Optional(Truncated),
 }
 
-interface AboutResult {
-  mode?: 'test'
-  note?: string
-  link?: string
-  truncated?: Truncated
-}
+type AboutResult = Static<Type.TObject<typeof About>>
 
 /** Combines the data and the members about them into the result of a tool. */
 export type ResultForm = (data: Record<string, unknown>, about: AboutResult) => Record<string, unknown>

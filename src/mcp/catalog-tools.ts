@@ -193,7 +193,7 @@ export async function runCatalogTool(
   if (isWrite(endpoint) !== (name === 'change_api')) {
     throw wrongTool(api, endpoint, name === 'change_api' ? name : 'call_api')
   }
-  const { endpoint: called, parameters = {}, ...selection } = callOf(input as Static<typeof CallInput>)
+  const { api: _, endpoint: called, parameters = {}, ...selection } = input as Static<typeof CallInput>
   checkFields(selection, endpoint)
   return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))
 }
@@ -231,10 +231,6 @@ function endpointOf({ endpoints }: Api, path: string): ApiEndpoint | undefined {
 function checkFields(selection: Selection, { declaration: endpoint }: ApiEndpoint, place = ''): void {
   const unknown = unknownField(selection, endpoint.data)
   if (unknown !== undefined) throw invalidArguments(unknown.replace('Argument ', `Argument ${place}`))
-}
-
-function callOf({ api: _, ...call }: Static<typeof CallInput>) {
-  return call
 }
 
 function structured(content: Record<string, unknown>): CallToolResult {

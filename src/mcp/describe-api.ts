@@ -38,16 +38,15 @@ const ApiState = {
   meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
 }
 
-export function briefApiStateOf(api: Api, observer: Observer): Static<ReturnType<typeof briefApiStateSchema>> {
+export function briefApiStateOf(api: Api, observer: Observer): Static<Type.TObject<typeof BriefApiState>> {
   return {
     status: statusOf(api, observer),
     tier_required: api.tierRequired,
     within_your_plan: isTierAtLeast(observer.tier, api.tierRequired),
   }
 }
-const briefApiStateSchema = () => Type.Object(BriefApiState)
 
-export function apiStateOf(api: Api, observer: Observer): Static<ReturnType<typeof apiStateSchema>> {
+export function apiStateOf(api: Api, observer: Observer): Static<Type.TObject<typeof ApiState>> {
   const brief = briefApiStateOf(api, observer)
   const { status } = brief
   const { word, effect } = conditionOf(api, observer.health.of(api.slug))
@@ -55,7 +54,6 @@ export function apiStateOf(api: Api, observer: Observer): Static<ReturnType<type
   const isForCaller = status === word || status === 'Needs your key'
   return { ...brief, ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}) }
 }
-const apiStateSchema = () => Type.Object(ApiState)
 
 function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord | 'Needs your key' {
   const { slug, needsCallerKey, pausedMode } = api

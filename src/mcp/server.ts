@@ -10,7 +10,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
-import type { Api, Catalog } from '../catalog/catalog.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
 import { llmsText } from '../docs/markdown.ts'
@@ -21,8 +21,7 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools, runEndpointTool } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { failureOf, type ResultForm, refusal, resultOf } from './call-tool.ts'
-import { catalogForm, catalogTools, type Quotes, runCatalogTool } from './catalog-tools.ts'
-import type { Observer } from './describe-api.ts'
+import { type CatalogToolDeps, catalogForm, catalogTools, runCatalogTool } from './catalog-tools.ts'
 import { readTaskId } from './task-id.ts'
 import {
   endedTask,
@@ -35,13 +34,8 @@ import {
   taskOf,
 } from './tasks.ts'
 
-export interface McpDeps extends Observer {
-  /** Whether the caller may call endpoints that change something. */
-  mayWrite: boolean
-  catalog: Catalog
-  baseUrl: string
+export interface McpDeps extends Omit<CatalogToolDeps, keyof Senders> {
   client: CallClient
-  quotes: Quotes
   /** The rendered resources, which are the same for all callers until the catalog changes. */
   rendered: Renderings<string>
 }
@@ -53,10 +47,7 @@ export interface McpDeps extends Observer {
 export type Era = 'legacy' | 'modern'
 
 /** How a tool sends one call, and how it sends many at once. */
-interface Senders {
-  send: SendCall
-  sendBatch: SendCall
-}
+type Senders = Pick<CatalogToolDeps, 'send' | 'sendBatch'>
 
 /** The tools and resources of a server. */
 interface Offer {
