@@ -107,13 +107,11 @@ const unanswered = (name: string): FailureWords => ({
   until: `${name} answers`,
 })
 
-const limiting = (name: string): FailureWords => ({
-  cause: `${name} accepts no more requests at the moment`,
-  until: 'it accepts requests again',
-})
-
 const WORDS: Partial<Record<ErrorCode, (name: string) => FailureWords>> = {
-  UPSTREAM_RATE_LIMITED: limiting,
+  UPSTREAM_RATE_LIMITED: (name) => ({
+    cause: `${name} accepts no more requests at the moment`,
+    until: 'it accepts requests again',
+  }),
   UPSTREAM_CAP_EXHAUSTED: (name) => ({
     cause: `The gateway’s own limit of requests to ${name} is used up for now`,
     until: 'the limit has room again',

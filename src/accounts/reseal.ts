@@ -22,30 +22,26 @@ interface SealedTable {
   record: (row: Row) => string
 }
 
-const text = (value: unknown): string => String(value)
-
-const TABLES: SealedTable[] = [
+/** Tables whose stored secrets are sealed anew. */
+export const SEALED_TABLES: readonly SealedTable[] = [
   {
     ...{ name: 'upstream_settings', secretId: 'key_secret_id', sealed: 'key_sealed', key: ['slug'] },
-    record: ({ slug }) => operatorKeyRecord(text(slug)),
+    record: ({ slug }) => operatorKeyRecord(String(slug)),
   },
   {
     ...{ name: 'provider_keys', secretId: 'secret_id', sealed: 'sealed', key: ['id'] },
     owner: ['user_id', 'team_id', 'slug'],
-    record: ({ user_id, team_id, slug }) => providerKeyRecord(text(team_id ?? user_id), text(slug)),
+    record: ({ user_id, team_id, slug }) => providerKeyRecord(String(team_id ?? user_id), String(slug)),
   },
   {
     ...{ name: 'oauth_clients', secretId: 'secret_id', sealed: 'sealed', key: ['id'] },
-    record: ({ id }) => clientRecord(text(id)),
+    record: ({ id }) => clientRecord(String(id)),
   },
   {
     ...{ name: 'oauth_artifacts', secretId: 'secret_id', sealed: 'sealed', key: ['kind', 'id_hash'] },
-    record: ({ kind, id_hash }) => artifactRecord(text(kind), id_hash as Buffer),
+    record: ({ kind, id_hash }) => artifactRecord(String(kind), id_hash as Buffer),
   },
 ]
-
-/** Tables whose stored secrets are sealed anew. */
-export const SEALED_TABLES: readonly (keyof Database)[] = TABLES.map(({ name }) => name)
 
 /**
  * Seals all stored secrets of earlier encryption keys with the current key, so that the operator
@@ -57,7 +53,7 @@ export const SEALED_TABLES: readonly (keyof Database)[] = TABLES.map(({ name }) 
  */
 export async function resealAll(db: Db, secrets: Secret[]): Promise<{ resealed: number; unreadable: number }> {
   const total = { resealed: 0, unreadable: 0 }
-  for (const table of TABLES) {
+  for (const table of SEALED_TABLES) {
     let unreadable = 0
     for (;;) {
       const rows = await readOutdated(db, table, { secrets, skipped: unreadable })
@@ -77,7 +73,7 @@ export async function resealAll(db: Db, secrets: Secret[]): Promise<{ resealed: 
  */
 export async function countOutdated(db: Db, secrets: Secret[], countMax: number): Promise<number> {
   let count = 0
-  for (const table of TABLES) {
+  for (const table of SEALED_TABLES) {
     const { rows } = await sql<{ count: number }>`select count(*)::int as count from (
       select 1 from ${sql.table(table.name)} where ${isOutdated(table, secrets)} limit ${countMax - count}
     ) as outdated`.execute(db)
@@ -111,7 +107,7 @@ async function reseal(db: Db, table: SealedTable, { row, secrets }: { row: Row; 
   const before = row.sealed as Buffer
   let opened: string
   try {
-    opened = open(secrets, record, { secretId: text(row.secret_id), bytes: before })
+    opened = open(secrets, record, { secretId: String(row.secret_id), bytes: before })
   } catch {
     // The bytes are not a secret of this row. The code that uses the row reports it.
     return false
