@@ -4,6 +4,7 @@ import type { OverviewAnswer } from '../fleet/overview-schema.ts'
 import type { QueueAnswer } from '../fleet/queue-schema.ts'
 import { causeWords, countOf, percent, span, stateOf } from '../fleet/words.js'
 import type { SettingsAnswer } from './apply-settings.ts'
+import type { auditAnswer } from './audit-query.ts'
 import type { UserAnswer } from './change-user.ts'
 import type { UpstreamAnswer } from './describe-upstream.ts'
 import { textTable, wrapped } from './text-table.ts'
@@ -12,16 +13,6 @@ type Overview = Static<typeof OverviewAnswer>
 type UpstreamRow = Overview['upstreams'][number]
 type User = Static<typeof UserAnswer>
 type Upstream = Static<typeof UpstreamAnswer>
-
-/** A change as the operator API lists it. */
-export interface AuditRecord {
-  at: string
-  actor: string
-  action: string
-  subject: string
-  before: unknown
-  after: unknown
-}
 
 const UNKNOWN = '?'
 
@@ -207,7 +198,7 @@ function capsText({ concurrency, rates }: Upstream['caps']): string {
   return [`concurrency=${concurrency}`, ...rates.map(({ max, seconds }) => `${max}/${seconds}`)].join(',')
 }
 
-export function auditText(records: AuditRecord[]): string {
+export function auditText(records: ReturnType<typeof auditAnswer>[]): string {
   if (records.length === 0) return 'No operator has changed anything yet.'
   return textTable(
     ['When', 'Who', 'What', 'Subject', 'Change'],

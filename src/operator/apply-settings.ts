@@ -100,7 +100,7 @@ export function applySettingsChange(
     for (const [slug, change] of changes) planned.push(await plan({ ...deps, transaction }, slug, change))
     const differences = planned.flatMap((each) => each.differences)
     if (isDryRun || differences.length === 0) return { differences, otherKeys: [] }
-    for (const { slug, save } of planned) await save(transaction, slug)
+    for (const { save } of planned) await save(transaction)
     const stateOf = (name: 'before' | 'after') => {
       const state: Record<string, Record<string, unknown>> = {}
       for (const { slug, member, [name]: value } of differences) state[slug] = { ...state[slug], [member]: value }
@@ -115,11 +115,10 @@ export function applySettingsChange(
 }
 
 interface PlannedChange {
-  slug: string
   api: Api
   differences: SettingsDifference[]
   isOtherKey: boolean
-  save: (transaction: Db, slug: string) => Promise<void>
+  save: (transaction: Db) => Promise<void>
 }
 
 async function plan(
@@ -145,14 +144,14 @@ async function plan(
     const known: unknown = Reflect.get(before, member)
     if (member === 'key' ? !isOtherKey : isDeepStrictEqual(known, value)) return []
     const shown = member === 'key' && known !== null && value !== null ? 'replaced' : value
-    return [{ slug, member, before: known ?? null, after: shown ?? null }]
+    return [{ slug, member, before: known, after: shown }]
   })
   const save = async (db: Db): Promise<void> => {
     if (differences.length === 0) return
     await saveUpstreamSettings(db, slug, settings)
     await savePausedMode(db, slug, pausedAfter)
   }
-  return { slug, api, differences, isOtherKey, save }
+  return { api, differences, isOtherKey, save }
 }
 
 /**

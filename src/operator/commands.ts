@@ -5,6 +5,7 @@ import type { Static } from 'typebox'
 import { momentOf } from '../catalog/calendar.ts'
 import { ConfigError, type Environment, loadOperatorClient, type OperatorClient, parseCaps } from '../config.ts'
 import type { QueueAnswer } from '../fleet/queue-schema.ts'
+import { TIERS } from '../limits/plans.ts'
 import { accountText, callsText } from './account-as-text.ts'
 import type { AccountReport } from './account-report.ts'
 import {
@@ -21,19 +22,9 @@ import {
 } from './answers-as-text.ts'
 import type { SettingsAnswer, StoredSettings } from './apply-settings.ts'
 import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './command-line.ts'
-import {
-  findUser,
-  type ListedUser,
-  listUpstreams,
-  listUsers,
-  patchUser,
-  readOverview,
-  request,
-} from './request-operator-api.ts'
+import { findUser, type ListedUser, listUpstreams, listUsers, readOverview, request } from './request-operator-api.ts'
 
 type SettingsResult = Static<typeof SettingsAnswer>
-
-const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
 /**
  * Runs a command line of the operator.
@@ -218,7 +209,7 @@ async function patchUpstream(client: OperatorClient, subject: string | undefined
 
 async function changeUser(client: OperatorClient, subject: string, change: object): Promise<ListedUser> {
   const id = subject.includes('@') ? (await findUser(client, subject)).id : subject
-  return await patchUser(client, id, change)
+  return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
 }
 
 function userChange(values: Values): object {
@@ -268,7 +259,7 @@ async function readKey(file: string): Promise<string> {
 
 function tierOf({ tier }: Values, member: string): object {
   if (tier === undefined) return {}
-  if (!TIERS.includes(tier)) throw new UsageError(`--tier must be one of ${TIERS.join(', ')}.`)
+  if (!TIERS.some((each) => each === tier)) throw new UsageError(`--tier must be one of ${TIERS.join(', ')}.`)
   return { [member]: tier }
 }
 

@@ -1,5 +1,4 @@
-import type { Static } from 'typebox'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'

@@ -57,7 +57,3 @@ export async function findUser(client: OperatorClient, subject: string): Promise
   if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'email' : 'id'} ${subject}.`)
   return user
 }
-
-export async function patchUser(client: OperatorClient, id: string, change: object): Promise<ListedUser> {
-  return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
-}

@@ -95,7 +95,9 @@ export class SettingsSync {
 
   /** Applies the last settings to an API. */
   apply(api: Api): void {
-    applySettings(api, this.#decode(this.#rows.get(api.slug)))
+    const { config, log } = this.#deps
+    const row = this.#rows.get(api.slug)
+    applySettings(api, row ? decodeSettings(row, config.secrets.encryption, log) : {})
   }
 
   async #look(): Promise<void> {
@@ -109,11 +111,6 @@ export class SettingsSync {
     } catch (error) {
       log.debug({ err: error }, 'failed to read the settings of upstreams')
     }
-  }
-
-  #decode(row: UpstreamSettingsRow | undefined): OperatorSettings {
-    const { config, log } = this.#deps
-    return row ? decodeSettings(row, config.secrets.encryption, log) : {}
   }
 }
 
