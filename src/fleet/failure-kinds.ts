@@ -154,21 +154,20 @@ export const KINDS: Kind[] = [
 ]
 
 /** Failures that do not depend on the API that was called. */
-export const SERVICE_KINDS: Pick<Kind, 'codes' | 'label' | 'runbook' | 'why' | 'todo'>[] = [
+export const SERVICE_KINDS: (Pick<Kind, 'codes' | 'label' | 'runbook'> & { why: string; todo: string })[] = [
   {
     codes: ['DEPENDENCY_UNAVAILABLE'],
     label: 'Store unreachable',
     runbook: 'store-unreachable',
-    why: () => 'Redis or Postgres did not answer an API node or a worker',
-    todo: () =>
-      'If Redis and Postgres answer here, an API node or a worker may not reach them: look at /readyz and the log of each process.',
+    why: 'Redis or Postgres did not answer an API node or a worker',
+    todo: 'If Redis and Postgres answer here, an API node or a worker may not reach them: look at /readyz and the log of each process.',
   },
   {
     codes: ['DRAINING'],
     label: 'Cut short',
     runbook: 'cut-short',
-    why: () => 'API nodes stopped before their calls had ended',
-    todo: () => 'Stop API nodes one after another, and give each node time to finish its calls.',
+    why: 'API nodes stopped before their calls had ended',
+    todo: 'Stop API nodes one after another, and give each node time to finish its calls.',
   },
 ]
 

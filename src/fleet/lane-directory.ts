@@ -80,7 +80,7 @@ export class LaneDirectory {
   }
 
   #isServedNow(slug: string): boolean {
-    const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
+    const serving = this.#serving(slug)
     if (serving.length === 0) return true
     return serving.some(({ apis }) => {
       const list = this.#lists.of(apis)
@@ -88,8 +88,12 @@ export class LaneDirectory {
     })
   }
 
+  #serving(slug: string): ProcessBeat[] {
+    return this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
+  }
+
   #find(slug: string): Lane {
-    const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
+    const serving = this.#serving(slug)
     const withLanes = serving.filter(({ hasLanes }) => hasLanes)
     // Only workers of an earlier version are alive. They take calls from the queue of each API.
     // @until 0.4.0

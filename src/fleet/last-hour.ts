@@ -19,7 +19,7 @@ const MINUTES = 60
 const QUARTERS = 96
 
 /** Period for which the outcomes and the latency of a row are computed, milliseconds. */
-export const RECENT_MS = 300_000
+const RECENT_MS = 300_000
 
 /**
  * After this time the counts of a slot are final, milliseconds. Processes write their counts each

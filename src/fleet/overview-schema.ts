@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
-import type { HealthRow, Snapshot, UpstreamRow } from './snapshot.ts'
+import type { HealthRow, QueueRow, Snapshot, UpstreamRow } from './snapshot.ts'
 
 const DateTime = Type.String({ format: 'date-time' })
 const Count = Type.Integer({ minimum: 0 })
@@ -164,7 +164,7 @@ function upstreamOverview(row: UpstreamRow) {
     enabled,
     switchedOff: isSwitchedOff,
     paused,
-    queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
+    queue: queue && queueOverview(queue),
     caps: cap && { ...cap, limitedUntil: orNull(cap.limitedUntil) },
     health: health && healthOverview(health),
     lackedContact,
@@ -178,8 +178,8 @@ function upstreamOverview(row: UpstreamRow) {
   }
 }
 
-function withoutPause<T extends { isPaused: boolean }>({ isPaused: _, ...rest }: T): Omit<T, 'isPaused'> {
-  return rest
+function queueOverview({ isPaused, ...counts }: QueueRow) {
+  return { ...counts, paused: isPaused }
 }
 
 function healthOverview({ status, score, since, cause, checkedAt, lastFailure, lastOkAt }: HealthRow) {

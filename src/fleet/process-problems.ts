@@ -1,4 +1,4 @@
-import type { Facts, Problem, ProcessRow, UpstreamRow } from './snapshot.ts'
+import type { Facts, Present, ProcessRow, UpstreamRow } from './snapshot.ts'
 
 /** Most APIs that a line names. */
 const NAMES_MAX = 5
@@ -7,9 +7,9 @@ const NAMES_MAX = 5
 const ERRORS_MAX = 3
 
 /** Problems if a kind of process is missing, or if no worker serves an API. */
-export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 'endedAt'>[] {
+export function processProblems({ processes, upstreams }: Facts): Present[] {
   if (!processes) return []
-  const problems: Omit<Problem, 'endedAt'>[] = []
+  const problems: Present[] = []
   const runs = (kind: string) => processes.some((process) => process.kind === kind)
   if (!runs('worker')) {
     problems.push({
@@ -63,7 +63,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
 }
 
 /** A problem if changed documents have errors. Processes continue with the previous documents. */
-function refusedDocuments(processes: ProcessRow[]): Problem[] {
+function refusedDocuments(processes: ProcessRow[]): Present[] {
   const refusing = processes.flatMap(({ refused }) => refused ?? [])
   if (refusing.length === 0) return []
   const errors = [...new Set(refusing)].slice(0, ERRORS_MAX)
@@ -76,13 +76,12 @@ function refusedDocuments(processes: ProcessRow[]): Problem[] {
       callers: 'Callers get the own APIs as they were before the change.',
       todo: 'Correct the document: `operator check` shows all its errors. The processes then load it by themselves. With these errors, no process starts.',
       runbook: 'documents-refused',
-      endedAt: null,
     },
   ]
 }
 
 /** A problem if processes have loaded different documents of an API, or some have not loaded it. */
-function differingApis(processes: ProcessRow[]): Problem[] {
+function differingApis(processes: ProcessRow[]): Present[] {
   const known = processes.flatMap(({ kind, pid, apis }) => (apis === null ? [] : [{ name: `${kind} ${pid}`, apis }]))
   const slugs = new Set(known.flatMap(({ apis }) => Object.keys(apis)))
   const differing = [...slugs].filter((slug) => new Set(known.map(({ apis }) => apis[slug])).size > 1)
@@ -103,7 +102,6 @@ function differingApis(processes: ProcessRow[]): Problem[] {
         'A call waits for a worker that has the same document as its API node. If there is no such worker, callers get 503 API_NOT_ENABLED.',
       todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS. They follow the folder within seconds; a change of the setting needs a restart, workers first.',
       runbook: 'documents-differ',
-      endedAt: null,
     },
   ]
 }

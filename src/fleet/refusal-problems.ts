@@ -13,12 +13,11 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
   return SERVICE_KINDS.flatMap(({ codes, label, runbook, why, todo }): Problem[] => {
     const shares = upstreams.map((row) => shareOf(codes, row))
     const { count, all } = sumOf(shares)
-    const [row] = upstreams
-    if (!row || !(isMany({ count, all }) || shares.some((share) => share.isMany))) return []
+    if (!isMany({ count, all }) && !shares.some((share) => share.isMany)) return []
     const lastAt = Math.max(...shares.map((share) => share.lastAt))
     const problem = {
-      ...{ label, slug: null, runbook, todo: todo(row), callers: `These callers get 503 ${codes.join()}.` },
-      text: `${shareWords({ count, all }, 'failed')}: ${row.recent === null ? '' : why(row, row.recent)}`,
+      ...{ label, slug: null, runbook, todo, callers: `These callers get 503 ${codes.join()}.` },
+      text: `${shareWords({ count, all }, 'failed')}: ${why}`,
     }
     return [isQuiet(lastAt, at) ? ended(problem, { codes, count, lastAt, at }) : { ...problem, rank: 0, endedAt: null }]
   })
