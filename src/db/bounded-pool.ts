@@ -37,7 +37,7 @@ export interface PoolOptions {
   log: Log
   connectionsMax: number
   /** Connections that stay open while they are idle. */
-  connectionsMin?: number
+  connectionsMin: number
 }
 
 /**
@@ -111,7 +111,7 @@ export class BoundedPool implements PostgresPool {
     const pool = new pg.Pool({
       ...this.#access.options,
       max: this.#options.connectionsMax,
-      min: this.#options.connectionsMin ?? 0,
+      min: this.#options.connectionsMin,
       Client: PooledClient,
     })
     // The pool listens for errors of idle connections only. A connection in use needs a listener of

@@ -3,8 +3,6 @@ import type { Log } from '../log.ts'
 import { BoundedPool } from './bounded-pool.ts'
 import type { Database } from './schema.ts'
 
-export { sqlState } from './postgres-errors.ts'
-
 export type Db = Kysely<Database>
 
 /**
@@ -25,5 +23,3 @@ export function openDatabase(url: string, log: Log, { connectionsMax = 10, conne
 export function openConnections(db: Db, count: number): void {
   for (let opened = 0; opened < count; opened += 1) sql`select 1`.execute(db).catch(() => undefined)
 }
-
-export const UNIQUE_VIOLATION = '23505'

@@ -1,17 +1,9 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db } from './database.ts'
-import type { HealthNumbers } from './operator-schema.ts'
+import type { HealthChangesTable } from './operator-schema.ts'
 
 /** A change of an upstream's health. */
-export interface HealthChange {
-  slug: string
-  id: string
-  at: Date
-  from_status: string
-  to_status: string
-  cause: string
-  numbers: HealthNumbers
-}
+export type HealthChange = Selectable<HealthChangesTable>
 
 /** How long changes are kept, days. */
 const KEPT_DAYS = 90

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { NamedSocket } from '../net/named-socket.ts'
+import { sqlState } from './postgres-errors.ts'
 
 /** SQLSTATEs with which a server, or a pooler before it, refuses a startup parameter. */
 const REFUSED_PARAMETER = ['08P01', '0A000']
@@ -98,7 +99,7 @@ export class PostgresAccess {
 
   /** @returns whether the failure shows another way to connect, which `options` now has */
   learn(error: unknown): boolean {
-    const state = error instanceof pg.DatabaseError ? error.code : undefined
+    const state = sqlState(error)
     if (this.#takesSettings && REFUSED_PARAMETER.includes(state ?? '')) {
       this.#takesSettings = false
       return true

@@ -1,6 +1,9 @@
 import pg from 'pg'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 
+/** SQLSTATE of a row that must be unique and is not. */
+export const UNIQUE_VIOLATION = '23505'
+
 /** SQLSTATE of a row that refers to a row that does not exist. */
 const FOREIGN_KEY_VIOLATION = '23503'
 

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
-import { type Db, sqlState } from './database.ts'
+import type { Db } from './database.ts'
+import { sqlState } from './postgres-errors.ts'
 
 /** The folder of all migrations; the file name without its ending is the name of a migration. */
 export const MIGRATIONS = new URL('../../migrations/', import.meta.url)
