@@ -76,7 +76,7 @@ function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
       return isOfKind(value) || isEmpty(value) ? value : text
     }
     // A text such as `name, capital` for a list of names.
-    const isList = types.has('array') && typesOf(shape.items ?? {}).has('string')
+    const isList = word !== '' && types.has('array') && typesOf(shape.items ?? {}).has('string')
     return isList ? word.split(',').map((item) => item.trim()) : text
   }
   if (types.has('number') || types.has('integer')) return exactDecimal(word) ?? text
