@@ -33,7 +33,7 @@ const quote = record({
     nullable(Type.Number({ description: '`change` in percent of `previous_close`' })),
     changePercent,
   ),
-  currency: field.text('meta.currency', 'ISO 4217 code; GBp is pence'),
+  currency: field.text('meta.currency', 'ISO 4217 code, or a subunit: GBp pence, ZAc cents, ILA agorot'),
   exchange: field.text('meta.fullExchangeName', 'Name of the exchange'),
   instrument_type: field.text('meta.instrumentType', 'EQUITY, ETF, INDEX, CURRENCY and others'),
   timezone: field.text('meta.exchangeTimezoneName', 'IANA name of the zone of the exchange'),
