@@ -54,11 +54,16 @@ function calmHeadline(upstreams: Snapshot['upstreams']): Headline {
     ] as const
   ).flatMap(([state, words]) => (of(state) > 0 ? [`${of(state)} ${words}`] : []))
   const isTrouble = of('Degraded') + of('Limited') + of('Paused') > 0
-  const state = isTrouble ? 'Degraded' : 'Healthy'
+  const isUnknown = of('Healthy') === 0 && of('Unchecked') > 0
+  const state = isTrouble ? 'Degraded' : isUnknown ? 'Unknown' : 'Healthy'
   if (others.length === 0) return { state, label: state, text: `All ${states.length} enabled APIs are healthy.` }
   return {
     state,
-    label: isTrouble ? (of('Degraded') > 0 ? 'Degraded' : of('Limited') > 0 ? 'Limited' : 'Paused') : state,
+    label: isTrouble ? troubleLabel(of) : isUnknown ? 'Unchecked' : state,
     text: `${of('Healthy')} of ${states.length} APIs are healthy, ${others.join(', ')}.`,
   }
+}
+
+function troubleLabel(of: (state: string) => number): string {
+  return ['Degraded', 'Limited'].find((state) => of(state) > 0) ?? 'Paused'
 }

@@ -23,11 +23,13 @@ export function briefSpan(ms) {
 }
 
 /**
- * A share from 0 to 1 in percent.
+ * A share from 0 to 1 in percent. No rounding makes "some" of it "none" or "all".
  *
  * @param {number} share
  */
 export function percent(share) {
+  if (share > 0 && share < 0.000_5) return 'under 0.1 %'
+  if (share < 1 && share >= 0.995) return 'over 99 %'
   return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
 }
 

@@ -8,6 +8,7 @@ import { headlineOf } from '../../src/fleet/headline.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
 import { findProblems } from '../../src/fleet/problems.ts'
 import type { Facts, HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
+import { percent } from '../../src/fleet/words.js'
 import { isFailing } from '../../src/operator/answers-as-text.ts'
 
 const NOW = 1_700_000_000_000
@@ -588,6 +589,15 @@ describe('what an operator reads', () => {
     assert.match(page(facts)['weather state'] ?? '', /Unchecked/)
     assert.doesNotMatch(page(facts)['weather state'] ?? '', /Healthy/)
     assert.match(page(facts).attention ?? '', /1 APIs? (is|are) not checked yet/)
+    const none = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } })] }
+    assert.match(page(none).headline ?? '', /Unchecked.*0 of 1 APIs are healthy, 1 not checked yet/)
+    assert.doesNotMatch(page(none).headline ?? '', /Healthy/)
+  })
+
+  it('what an operator reads of a share never rounds some calls to none or to all', () => {
+    const shares = [0, 0.000_1, 0.001, 0.06, 0.5, 0.994, 0.996, 0.999_99, 1].map(percent)
+    const words = ['0 %', 'under 0.1 %', '0.1 %', '6.0 %', '50 %', '99 %', 'over 99 %', 'over 99 %', '100 %']
+    assert.deepEqual(shares, words)
   })
 
   it('what an operator reads says what callers of a paused API get', () => {
