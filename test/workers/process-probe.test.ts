@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { applySettings, Catalog, type OperatorSettings } from '../../src/catalog/catalog.ts'
+import { HANGING_MS } from '../../src/health/health-thresholds.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../../src/queue/probe-job.ts'
 import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
@@ -66,4 +68,23 @@ test('while a breaker is open, a probe that should decide whether it opens is no
   }
   assert.equal(await probe('confirm', false), 0)
   assert.equal(await probe('operator', true), 1)
+})
+
+test('a probe whose answer comes late, after the probe counted as hanging, says that the source answered', async (t) => {
+  const upstream = await startUpstreamServer()
+  t.after(() => upstream.close())
+  upstream.play('encyclopedia', async () => {
+    await delay(HANGING_MS + 300)
+    return recorded('encyclopedia')
+  })
+  const { deps, api } = await openWorkerParts(t, upstream.environment('encyclopedia'))
+  const { slug } = api
+  await enqueueProbe(deps.queues, slug, { name: 'late', isForced: true, outcomeId: 'late' })
+  const job = (await deps.queues.of(slug).getJob(`${slug}-late`)) ?? assert.fail()
+  await processProbe(deps, job, new AbortController().signal)
+  const { status, code, words } = (await awaitProbeOutcome(deps.redis, { slug, id: 'late' }, 10_000)) ?? assert.fail()
+  assert.deepEqual([status, code], [200, null])
+  assert.match(words, /^HTTP 200 in \d+ ms$/)
+  const { failedWords } = await deps.redis.hgetall(upstreamKeys.health(slug))
+  assert.match(failedWords ?? '', /no answer in/, 'it counted as hanging')
 })

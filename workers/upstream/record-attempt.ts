@@ -60,6 +60,7 @@ export class AttemptRecorder {
   #unread: ObservedAttempt[] = []
   /** The attempt that is under way. */
   #attempt: Attempt | undefined
+  /** What came of the last attempt that counts; undefined if it succeeded. */
   lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
@@ -237,6 +238,8 @@ export class AttemptRecorder {
     const { slug } = this.request
     const { result, source } = record
     const { successes, telemetry } = this.#deps
+    // It may have counted as hanging before its answer came.
+    if (result === 'ok') this.lastFailure = undefined
     if (result === 'ok' && source === 'call' && slot === undefined && record.members === undefined) {
       successes.add(slug, record.latencyMs)
       return
