@@ -147,7 +147,7 @@ it('a call in a queue too long to plan for each reader has the slot that it was 
   }
 })
 
-it('the slot of a queued call is not before connections are free for those before it', async () => {
+it('the slot of a queued call, and of a call that would come now, is not before connections are free for those before it', async () => {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 5_000, seconds: 60 }] }).open()
   const { granted } = await world.cap.acquire({
     waiters: [waiterOf('x|1', 0)],
@@ -158,6 +158,8 @@ it('the slot of a queued call is not before connections are free for those befor
   const [first, second] = [await join(world, 'a'), await join(world, 'a')]
   assert.deepEqual([first.place.etaMs, second.place.etaMs], [0, 400])
   assert.equal((await world.cap.read(second.entry)).nextSlotMs, 400)
+  // A call that would come now.
+  assert.equal((await world.cap.read()).nextSlotMs, 800)
 })
 
 it('the state of a cap counts no lease that has ended and no grant that has left its window', async () => {

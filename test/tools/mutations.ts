@@ -668,11 +668,7 @@ export const MUTATIONS: Mutation[] = [
   read('a call that is not queued comes first', 'and -1 or', 'and 0 or'),
   read('the slot is the slot of the next call', 'math.max(0, ahead)', 'math.max(0, ahead) + 1'),
   read('leases that have ended count', "redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))\n"),
-  read(
-    'requests under way and free slots change places',
-    "redis.call('ZCARD', LEASES), freeNow()",
-    "freeNow(), redis.call('ZCARD', LEASES)",
-  ),
+  read('requests under way and free slots change places', 'leased, freeNow()', 'freeNow(), leased'),
   limitOfSource('a closed upstream limits nobody', 'math.max(state.closed,', 'math.max(0,'),
   limitOfSource('an upstream that has none left limits nobody', 'state.left <= 0 and state.leftUntil or 0', '0'),
   read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),

@@ -19,8 +19,12 @@ local function rankOf(queued) return queued and redis.call('ZRANK', QUEUE, queue
 if COALESCED and not rankOf(member) then member = redis.call('GET', COALESCED) end
 local rank = rankOf(member)
 local ahead = rank or ARGV[afterRules] ~= '' and -1 or redis.call('ZCARD', QUEUE)
-local waitMs = rank and queuedWaitMs(member, rank) or math.ceil(slotAt(math.max(0, ahead)) - now)
+local leased = redis.call('ZCARD', LEASES)
+local function unqueuedWaitMs()
+  return math.ceil(math.max(slotAt(math.max(0, ahead)) - now, ahead >= 0 and congestionMs(leased, ahead) or 0))
+end
+local waitMs = rank and queuedWaitMs(member, rank) or unqueuedWaitMs()
 local limitedMs = math.max(0, math.ceil(limitedUntil() - now))
-local reply = {ahead, waitMs, redis.call('ZCARD', LEASES), freeNow(), limitedMs}
+local reply = {ahead, waitMs, leased, freeNow(), limitedMs}
 for _, rule in ipairs(rules) do reply[#reply + 1] = math.max(0, rule.max - usedOf(rule)) end
 return reply
