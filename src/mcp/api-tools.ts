@@ -98,6 +98,8 @@ export async function runEndpointTool(
   if (unknown !== undefined) throw invalidArguments(unknown)
   const others = members.filter((member) => !isOwn(member))
   const parameters = Object.fromEntries(others.map(([name, value]) => [names.get(name) ?? name, value]))
+  if (Object.keys(parameters).length < others.length)
+    throw invalidArguments('A parameter is given twice: by the name of its argument and by its own name.')
   return await callAsTool(send, { api, endpoint, parameters, selection }, form)
 }
 

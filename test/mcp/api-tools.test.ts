@@ -55,6 +55,8 @@ describe('the tool of an endpoint of a document', () => {
     const given = { filter_name: 'a', filter_name_2: 'b', top: '3', limit_2: 'c', limit: 1 }
     await runEndpointTool(send, api, { entry, given })
     assert.deepEqual(sent, { filter_name: 'a', 'filter[name]': 'b', $top: '3', 'limit[]': 'c' })
+    const twice = { top: '3', $top: '4' }
+    await assert.rejects(() => runEndpointTool(send, api, { entry, given: twice }), { code: 'INVALID_PARAMETER' })
   })
 })
 
