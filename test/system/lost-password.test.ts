@@ -176,6 +176,19 @@ describe('a lost password', () => {
     }
   })
 
+  it('a form whose bytes are not UTF-8, or that has a field twice, is refused as a JSON body is', async () => {
+    const refusalOf = async (body: string | Buffer) => {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+      const answer = await fetch(`${gateway.url}/reset`, { method: 'POST', headers, body })
+      return ((await answer.json()) as { code: string }).code
+    }
+    for (const password of ['long enough%FF', 'long enough%ED%A0%80'])
+      assert.equal(await refusalOf(`token=x&newPassword=${password}`), 'INVALID_ENCODING', password)
+    assert.equal(await refusalOf(Buffer.from('token=x&newPassword=long enough é', 'latin1')), 'INVALID_ENCODING')
+    assert.equal(await refusalOf('token=x&newPassword=long+enough&newPassword=long+enough'), 'VALIDATION_ERROR')
+    assert.equal(await refusalOf('token=x&newPassword=long+enough+%C3%A9+100%'), 'INVALID_TOKEN')
+  })
+
   it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address; a new password or a disabled account ends links', async () => {
     const silent = await gateway.startWeb({ SMTP_URL: '' })
     const account = await signUpThroughApi(gateway)
