@@ -115,7 +115,7 @@ function limited(row: UpstreamRow): Problem {
     slug: row.slug,
     text: `${row.slug}: ${limitWords(row)}`,
     callers: `Callers wait until then; calls that would wait too long ${
-      row.health?.answeredBy ? `go to ${row.health.answeredBy}` : 'get 502 UPSTREAM_RATE_LIMITED'
+      row.health?.answeredBy ? `go to ${row.health.answeredBy}` : 'are refused with the wait in Retry-After'
     }.`,
     todo: 'No action needed unless it persists: then lower the cap.',
     runbook: 'upstream-limited',

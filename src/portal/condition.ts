@@ -75,7 +75,7 @@ function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'rea
   return {
     word: 'Limited',
     reason: `The source limits this gateway until ${clockTime(limitedUntil)} UTC.`,
-    effect: `Live calls wait until the limit ends; a call that would wait too long is refused with UPSTREAM_RATE_LIMITED, and Retry-After says when to try again.${stored} ${testCalls(api)}`,
+    effect: `Live calls wait until the limit ends; a call that would wait too long is refused, and Retry-After says when to try again.${stored} ${testCalls(api)}`,
   }
 }
 

@@ -182,21 +182,3 @@ it('the state of a cap has no free slot while its upstream is closed or has none
   const { free, limitedMs } = await world.cap.read()
   assert.deepEqual({ free, limitedMs }, { free: 0, limitedMs: 1_500 })
 })
-
-it('a call that would wait too long for the limit of its upstream is refused for that limit, whether the upstream is closed or has none left', async () => {
-  for (const limit of [{ closedForMs: 9_000 }, { remaining: { requests: 0, resetMs: 9_000 } }]) {
-    const world = await new World(redis, { concurrency: 8, rates: [{ max: 4, seconds: 10 }] }).open()
-    await world.applyUpstreamLimit(limit)
-    const entry = {
-      id: '1',
-      group: undefined,
-      isAsync: false,
-      accountId: 'a',
-      weight: 1,
-      slug: 'any',
-      bucket: 'shared',
-    }
-    const refusal = await world.cap.joinWaitQueue(entry, world.now + 3_000)
-    assert.deepEqual(refusal, { reason: 'closed', retryAfterMs: 9_000 })
-  }
-})

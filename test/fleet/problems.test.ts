@@ -247,7 +247,7 @@ describe('what an operator reads', () => {
     const callers = ({ facts }: typeof unnoticed) => findProblems(facts)[0]?.callers
     assert.equal(
       callers(unnoticed),
-      'Callers wait until then; calls that would wait too long get 502 UPSTREAM_RATE_LIMITED.',
+      'Callers wait until then; calls that would wait too long are refused with the wait in Retry-After.',
     )
     const withFallback = told({
       recent: noCalls,

@@ -57,7 +57,6 @@ const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
 const joins = inFolder('src/caps/lua', 'caps/acquire-joins')
 const keys = inFile('src/caps/lua/include/keys', 'redis/script')
 const read = inFile('src/caps/lua/read', 'caps/read')
-const limitOfSource = inFile('src/caps/lua/include/state', 'caps/read')
 const queuedSlot = inFile('src/caps/lua/include/queued-slot', 'caps/read')
 const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
@@ -669,8 +668,8 @@ export const MUTATIONS: Mutation[] = [
   read('the slot is the slot of the next call', 'math.max(0, ahead)', 'math.max(0, ahead) + 1'),
   read('leases that have ended count', "redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))\n"),
   read('requests under way and free slots change places', 'leased, freeNow()', 'freeNow(), leased'),
-  limitOfSource('a closed upstream limits nobody', 'math.max(state.closed,', 'math.max(0,'),
-  limitOfSource('an upstream that has none left limits nobody', 'state.left <= 0 and state.leftUntil or 0', '0'),
+  read('a closed upstream limits nobody', 'math.max(state.closed,', 'math.max(0,'),
+  read('an upstream that has none left limits nobody', 'state.left <= 0 and state.leftUntil or 0', '0'),
   read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),
   read('a call that shares an answer waits for nothing', 'if COALESCED and', 'if false and'),
   queuedSlot('a queued call is never planned', '<= PLANNED_LENGTH_MAX', '< -PLANNED_LENGTH_MAX'),

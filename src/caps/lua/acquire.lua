@@ -148,7 +148,7 @@ local function refuseEvicted(members)
     local at = numberOrNil(retryAt[index])
     if at then
       redis.call('ZREM', EVICTED, member)
-      local reason = at < 0 and 'share' or limitedUntil() > now and 'closed' or 'cap'
+      local reason = at < 0 and 'share' or state.closed > now and 'closed' or 'cap'
       addRefusal(member, reason, math.ceil(math.abs(at) - now), 1)
       evictedCount = evictedCount + 1
     else

@@ -24,7 +24,8 @@ local function unqueuedWaitMs()
   return math.ceil(math.max(slotAt(math.max(0, ahead)) - now, ahead >= 0 and congestionMs(leased, ahead) or 0))
 end
 local waitMs = rank and queuedWaitMs(member, rank) or unqueuedWaitMs()
-local limitedMs = math.max(0, math.ceil(limitedUntil() - now))
+local limitedUntil = math.max(state.closed, state.left <= 0 and state.leftUntil or 0)
+local limitedMs = math.max(0, math.ceil(limitedUntil - now))
 local reply = {ahead, waitMs, leased, freeNow(), limitedMs}
 for _, rule in ipairs(rules) do reply[#reply + 1] = math.max(0, rule.max - usedOf(rule)) end
 return reply

@@ -25,7 +25,7 @@ end
 
 -- Refuses a call whose slot is too late for it.
 local function refuseLate(retryAt, isShareBound)
-  return refuse(isShareBound and 'share' or limitedUntil() > now and 'closed' or 'cap', retryAt - now)
+  return refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', retryAt - now)
 end
 
 -- Forgets shares that have nothing queued and whose next call starts at the virtual time, as the

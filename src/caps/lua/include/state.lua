@@ -22,9 +22,6 @@ local state = {
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
 }
--- Until when the limiter of the upstream allows no request, whether it refused us or told us that
--- we have none left.
-local function limitedUntil() return math.max(state.closed, state.left <= 0 and state.leftUntil or 0) end
 -- If the clock was set back since Redis lost its memory, the loss counts as of now. Otherwise the
 -- cap would be held until the clock reaches that time again.
 if (state.initialisedAt or 0) > now then
