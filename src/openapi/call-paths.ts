@@ -4,7 +4,7 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
 import { aliasWords } from '../catalog/parameter-words.ts'
 import { camel, endpointWords, pascal } from '../catalog/type-name.ts'
-import { CALL_CODES, errorResponses, limitHeaders } from './error-responses.ts'
+import { CALL_CODES, errorResponses, headerReference, limitHeaders } from './error-responses.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
 /** The path of the proxy route. The document lists a path for each endpoint instead. */
@@ -134,21 +134,20 @@ export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
 
 /** The 200 answer of a call with these media types. */
 export function success(content: JsonSchema): JsonSchema {
-  const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {
     description: 'The mapped answer of the upstream API',
     headers: {
-      'X-Request-Id': header('RequestId'),
-      'X-Call-Id': header('CallId'),
+      'X-Request-Id': headerReference('RequestId'),
+      'X-Call-Id': headerReference('CallId'),
       ...limitHeaders(),
-      'Server-Timing': header('ServerTiming'),
-      'Cache-Status': header('CacheStatus'),
-      Age: header('Age'),
-      'Preference-Applied': header('PreferenceApplied'),
-      'X-Gateway-Mode': header('GatewayMode'),
-      'X-Gateway-Recorded-For': header('GatewayRecordedFor'),
-      'X-Gateway-Example': header('GatewayExample'),
-      Link: header('TermsLink'),
+      'Server-Timing': headerReference('ServerTiming'),
+      'Cache-Status': headerReference('CacheStatus'),
+      Age: headerReference('Age'),
+      'Preference-Applied': headerReference('PreferenceApplied'),
+      'X-Gateway-Mode': headerReference('GatewayMode'),
+      'X-Gateway-Recorded-For': headerReference('GatewayRecordedFor'),
+      'X-Gateway-Example': headerReference('GatewayExample'),
+      Link: headerReference('TermsLink'),
     },
     content,
   }

@@ -2,9 +2,16 @@ import { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import type { MediaExamples } from './account-examples.ts'
-import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
+import { apiTag, CALL_ROUTE, CALL_SECURITY, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
-import { codesOf, errorExamples, errorResponses, limitHeaders, refusedResponses } from './error-responses.ts'
+import {
+  codesOf,
+  errorExamples,
+  errorResponses,
+  headerReference,
+  limitHeaders,
+  refusedResponses,
+} from './error-responses.ts'
 import { type DocumentExamples, documentExamples } from './examples.ts'
 import { failureResponse, genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
@@ -91,8 +98,7 @@ function operation(route: DocumentedRoute, path: string, parts: DocumentParts): 
     tags: route.tags,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    security:
-      route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? [{ apiKey: [] }, { bearer: [] }] : [],
+    security: route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? CALL_SECURITY : [],
     parameters: [
       ...pathParameters(route, path, parts),
       ...parametersFrom(route.querystring, 'query', named),
@@ -125,15 +131,12 @@ function responsesOf(
 
 /** Adds the headers with the account's remaining allowance to every answer to a known caller. */
 function withLimitHeaders(responses: Record<string, JsonSchema>): Record<string, JsonSchema> {
-  const isDocumented = ([status, response]: [string, JsonSchema]) => status !== '401' && response.$ref === undefined
-  return Object.fromEntries(
-    Object.entries(responses).map(([status, response]) => [
-      status,
-      isDocumented([status, response])
-        ? { ...response, headers: { ...Object(response.headers), ...limitHeaders() } }
-        : response,
-    ]),
-  )
+  const documented = Object.entries(responses).map(([status, response]) => {
+    const isOfKnownCaller = status !== '401' && response.$ref === undefined
+    const headers = { ...Object(response.headers), ...limitHeaders() }
+    return [status, isOfKnownCaller ? { ...response, headers } : response]
+  })
+  return Object.fromEntries(documented)
 }
 
 /** An answer that is either our error or the answer that the route declares for the same status. */
@@ -165,7 +168,7 @@ function response(
 ): JsonSchema {
   const { content, description, ...schema } = declared as JsonSchema
   const words = typeof description === 'string' ? description : (STATUS_CODES[status] ?? 'Answer')
-  const requestId = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
+  const requestId = { 'X-Request-Id': headerReference('RequestId') }
   if (content !== undefined) {
     const types = Object.entries(content as Record<string, JsonSchema>)
     const written = types.map(([type, media]) => {

@@ -72,7 +72,7 @@ export function errorResponses(codes: ErrorCode[], isCall: boolean, named: Named
 export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema> {
   const refused = (isCall: boolean): JsonSchema => ({
     description: `The HTTP request itself was refused: ${TRANSPORT_CODES.join(', ')}`,
-    headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
+    headers: { 'X-Request-Id': headerReference('RequestId') },
     content: {
       'application/json': {
         schema: nameSchema(isCall ? 'CallError' : 'Error', errorSchema(ALL_CODES, isCall, named), named),
@@ -119,24 +119,25 @@ export function errorExamples(written: object, baseUrl: string): Record<string, 
 
 const exampleName = (code: ErrorCode, isCall: boolean): string => (isCall ? `call.${code}` : code)
 
+/** A reference to a header of `components.headers`. */
+export const headerReference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` })
+
 /** The headers with the account's remaining allowance, on every answer to a known caller. */
 export function limitHeaders(): JsonSchema {
-  const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {
-    RateLimit: header('RateLimit'),
-    'RateLimit-Policy': header('RateLimitPolicy'),
-    'X-RateLimit-Limit': header('LimitPerMinute'),
-    'X-RateLimit-Remaining': header('RemainingThisMinute'),
-    'X-RateLimit-Reset': header('MinuteReset'),
+    RateLimit: headerReference('RateLimit'),
+    'RateLimit-Policy': headerReference('RateLimitPolicy'),
+    'X-RateLimit-Limit': headerReference('LimitPerMinute'),
+    'X-RateLimit-Remaining': headerReference('RemainingThisMinute'),
+    'X-RateLimit-Reset': headerReference('MinuteReset'),
   }
 }
 
 function errorHeaders(status: number, isCall: boolean): JsonSchema {
-  const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {
-    'X-Request-Id': header('RequestId'),
-    ...(status === 401 ? { 'WWW-Authenticate': header('Challenge') } : {}),
-    ...(status === 429 || status >= 502 ? { 'Retry-After': header('RetryAfter') } : {}),
+    'X-Request-Id': headerReference('RequestId'),
+    ...(status === 401 ? { 'WWW-Authenticate': headerReference('Challenge') } : {}),
+    ...(status === 429 || status >= 502 ? { 'Retry-After': headerReference('RetryAfter') } : {}),
     ...(isCall && status !== 401 ? limitHeaders() : {}),
   }
 }

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { PROBLEM_TYPE, ProblemDetails } from '../http/answer/problem-details.ts'
 import { CALL_SECURITY, envelope, errorReferences, success } from './call-paths.ts'
-import { CALL_CODES, errorResponses } from './error-responses.ts'
+import { CALL_CODES, errorResponses, headerReference } from './error-responses.ts'
 import type { DocumentExamples } from './examples.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
@@ -35,7 +35,7 @@ export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)
   return {
     description: 'Any other failure. The gateway sends failures as problem details if Accept prefers them',
-    headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
+    headers: { 'X-Request-Id': headerReference('RequestId') },
     content: {
       'application/json': { schema: { $ref: '#/components/schemas/CallError' } },
       [PROBLEM_TYPE]: { schema: problem },
