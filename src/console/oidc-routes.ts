@@ -1,22 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
-import type { Db } from '../db/database.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { OidcSignIn, type Person } from '../identity/oidc-sign-in.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { type PendingCookie, readPending, writePending } from '../identity/pending-cookie.ts'
 import { actorOf, type Operator, provenName, roleIn, setOperator } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
-import { operatorThrottles, type ThrottleDeps, takeThrottles } from '../throttles/throttle.ts'
+import { operatorThrottles, takeThrottles } from '../throttles/throttle.ts'
 import { enteringPage, loginPage, PAGE_HEADERS } from './login-page.ts'
-import { consoleCookie, type OperatorSessions } from './operator-session.ts'
-
-export interface OidcRoutesDeps extends ThrottleDeps {
-  config: Config
-  sessions: OperatorSessions
-  db: Db
-}
+import type { LoginDeps } from './login-routes.ts'
+import { consoleCookie } from './operator-session.ts'
 
 const FAILED = 'The sign-in did not work. Try again; the log of the console shows the reason.'
 
@@ -27,7 +21,7 @@ class NoGroupError extends Error {}
 const CLAIM_CHARS_MAX = 300
 
 /** Sign-in at the OIDC provider, if the operator has configured a provider. */
-export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> {
+export async function oidcRoutes(app: App, deps: LoginDeps): Promise<void> {
   const { config, sessions, db } = deps
   const access = config.operatorAccess
   if (access.oidc === undefined) return

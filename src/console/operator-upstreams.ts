@@ -72,7 +72,7 @@ export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void
 }
 
 function upstreamRoutes(app: App, deps: OperatorDeps): void {
-  const { config, catalog, db, redis, settings } = deps
+  const { config, catalog, db } = deps
   const list = {
     schema: {
       summary: 'List the upstreams with the settings in force',
@@ -97,10 +97,7 @@ function upstreamRoutes(app: App, deps: OperatorDeps): void {
     const api = findApi(catalog, request.params.slug)
     const secrets = config.secrets.encryption
     const { isOtherKey } = await changeUpstream({ db, secrets }, api, { ...request.body, actor: actorOf(request) })
-    // The change counts once Postgres has it. If the announcement is lost, processes find the
-    // change at their next reading.
-    await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
-    await settings.read()
+    await applyStored(deps, request)
     if (isOtherKey) await forgetFormerKey(deps, request, [api])
     return { upstream: describeUpstream(api) }
   })
@@ -108,7 +105,7 @@ function upstreamRoutes(app: App, deps: OperatorDeps): void {
 }
 
 function settingsRoute(app: App, deps: OperatorDeps): void {
-  const { config, catalog, db, redis, settings } = deps
+  const { config, catalog, db } = deps
   const apply = {
     schema: {
       summary: 'Change the settings of several upstreams; if one change is refused, none is made',
@@ -134,11 +131,19 @@ function settingsRoute(app: App, deps: OperatorDeps): void {
     const secrets = config.secrets.encryption
     const { differences, otherKeys } = await applySettingsChange({ db, catalog, secrets }, request.body, applying)
     if (isDryRun || differences.length === 0) return { applied: false, differences }
-    await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
-    await settings.read()
+    await applyStored(deps, request)
     if (otherKeys.length > 0) await forgetFormerKey(deps, request, otherKeys)
     return { applied: true, differences }
   })
+}
+
+/**
+ * Applies a change that Postgres has. If the announcement is lost, other processes find the change
+ * at their next reading.
+ */
+async function applyStored({ redis, settings }: OperatorDeps, { log }: Pick<FastifyRequest, 'log'>): Promise<void> {
+  await announceSettings(redis).catch((error) => log.warn({ err: error }, 'failed to announce settings'))
+  await settings.read()
 }
 
 /** Forgets what the upstream's limiter said about the previous key. */
@@ -208,14 +213,13 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
  * Pauses an upstream, or resumes it if `mode` is null. When this resolves, every worker knows it.
  */
 async function setPause(
-  { catalog, db, redis, settings }: OperatorDeps,
+  deps: OperatorDeps,
   request: FastifyRequest<{ Params: { slug: string } }>,
   mode: PausedMode | null,
 ): Promise<Static<typeof Done>> {
-  const { slug } = findApi(catalog, request.params.slug)
-  await changePause(db, slug, { mode, actor: actorOf(request) })
-  await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
-  await settings.read()
+  const { slug } = findApi(deps.catalog, request.params.slug)
+  await changePause(deps.db, slug, { mode, actor: actorOf(request) })
+  await applyStored(deps, request)
   await delay(IN_FORCE_MS)
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }

@@ -9,14 +9,14 @@ import { apiFacts } from './api-facts.ts'
 import { apisTable } from './apis-table.ts'
 import { table } from './browser/parts.js'
 import { consolePage, consoleStyles } from './console-page.ts'
-import { fact } from './page-parts.ts'
+import { fact, none } from './page-parts.ts'
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
 /** Explains where failed calls are, because operators look for them here. */
 const NO_FINISHED_CALLS = html`<p class="calm">Calls that wait or run now. Finished calls are in the log of <a href="/calls">Calls</a>.</p>`
 
-const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
+const UNKNOWN = none('Unknown: Redis does not answer.')
 
 const COLUMNS = ['state', 'waiting', 'active', 'cap', 'jobs']
 
@@ -79,7 +79,7 @@ function workersText(workers: number | null): Html {
 }
 
 function callsTable({ calls, isCut }: QueueContents): Html {
-  if (calls.length === 0) return html`<p class="calm">No call waits or runs.</p>`
+  if (calls.length === 0) return none('No call waits or runs.')
   const rows = calls.map((call) => [
     stateText(call).text,
     html`<code>${call.id}</code><small>${kindText(call)}</small>`.text,
@@ -88,7 +88,7 @@ function callsTable({ calls, isCut }: QueueContents): Html {
     span(call.waitedMs),
     call.leftMs > 0 ? span(call.leftMs) : '<b class="bad">over</b>',
   ])
-  const first = isCut ? html`<p class="calm">The first ${countOf(calls.length, 'call')}; there are more.</p>` : ''
+  const first = isCut ? none(`The first ${countOf(calls.length, 'call')}; there are more.`) : ''
   return html`${first}${trusted(table('Calls', ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in'], rows))}`
 }
 
@@ -117,7 +117,7 @@ function parametersText({ endpoint, parameters, undeclared }: QueuedCall): Html 
 }
 
 function othersTable({ others }: QueueContents): Html {
-  if (others.length === 0) return html`<p class="calm">None is scheduled.</p>`
+  if (others.length === 0) return none('None is scheduled.')
   const rows = others.map(({ title, isRunning, dueInMs }) => [
     html`${title}`.text,
     isRunning ? 'at a worker' : dueInMs > 0 ? `in ${span(dueInMs)}` : 'waits for a worker',
@@ -126,7 +126,7 @@ function othersTable({ others }: QueueContents): Html {
 }
 
 function failedTable({ failed }: QueueContents, now: number): Html {
-  if (failed.length === 0) return html`<p class="calm">None in the last hour.</p>`
+  if (failed.length === 0) return none('None in the last hour.')
   const rows = failed.map(({ id, name, at, reason }) => [
     html`${name}<small><code>${id}</code></small>`.text,
     html`${reason}`.text,
