@@ -1,6 +1,7 @@
 import { jwtVerify, SignJWT } from 'jose'
 import type { Secret } from '../config.ts'
 import { GatewayError } from '../errors.ts'
+import { secretOf } from './session-token.ts'
 import { isUuid } from './uuid.ts'
 
 /** An account, and the address that it proves to receive mail at. */
@@ -33,13 +34,8 @@ export async function verifyAddressProof(secrets: Secret[], token: string): Prom
       hint: 'Request the mail again with POST /v1/auth/verification',
       cause,
     })
-  const keyOf = ({ kid }: { kid?: string }): Buffer => {
-    const secret = secrets.find(({ id }) => id === kid)
-    if (!secret) throw refuse()
-    return secret.bytes
-  }
   try {
-    const { payload } = await jwtVerify(token, keyOf, {
+    const { payload } = await jwtVerify(token, ({ kid }) => secretOf(secrets, kid), {
       algorithms: ['HS256'],
       issuer: ISSUER,
       typ: TYPE,

@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { nullable } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
+import type { AllowedColumns } from '../db/api-keys.ts'
 import { GatewayError } from '../errors.ts'
 import { normalizedNetwork } from '../net/address-list.ts'
 
@@ -79,16 +80,6 @@ export const allowedAnswerMembers = {
   mayWrite: Type.Boolean({
     description: 'Whether the credential may call endpoints that change something at their source',
   }),
-}
-
-/** Columns of a key or a connection. */
-export interface AllowedColumns {
-  apis: string[] | null
-  addresses: string[] | null
-  per_minute: number | null
-  per_month: number | null
-  in_flight: number | null
-  may_write: boolean
 }
 
 export function toAllowedAnswer(columns: AllowedColumns) {

@@ -79,7 +79,8 @@ export async function verifySessionToken(
   }
 }
 
-function secretOf(secrets: Secret[], kid: string | undefined): Buffer {
+/** @throws GatewayError INVALID_TOKEN if the secret is no longer configured */
+export function secretOf(secrets: Secret[], kid: string | undefined): Buffer {
   const secret = secrets.find(({ id }) => id === kid)
   if (!secret) throw new GatewayError('INVALID_TOKEN')
   return secret.bytes

@@ -15,6 +15,9 @@ export interface AllowedToCredential {
   inFlight: number | null
 }
 
+/** The columns with these restrictions, which keys and connections have. */
+export type AllowedColumns = Pick<ApiKey, 'apis' | 'addresses' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>
+
 /** What admission reads about a key. */
 export interface KeyOwner extends Trust, AllowedToCredential {
   keyId: string

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
-import type { AllowedToCredential } from './api-keys.ts'
+import type { AllowedColumns, AllowedToCredential } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { Connection, NewConnection } from './schema.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
@@ -99,11 +99,7 @@ export function lockConnection(transaction: Db, id: string, userId: string): Pro
     .executeTakeFirst()
 }
 
-export function updateConnection(
-  db: Db,
-  id: string,
-  allowed: Partial<Pick<Connection, 'apis' | 'addresses' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>>,
-): Promise<Connection> {
+export function updateConnection(db: Db, id: string, allowed: Partial<AllowedColumns>): Promise<Connection> {
   return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }
 

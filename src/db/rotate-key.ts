@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { countOverlaps, isUnexpired } from './api-keys.ts'
+import { type AllowedColumns, countOverlaps, isUnexpired } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { ApiKey, NewApiKey } from './schema.ts'
 
@@ -94,5 +94,3 @@ export async function updateApiKey(
   }
   return await transaction.selectFrom('api_keys').selectAll().where('id', '=', key.id).executeTakeFirstOrThrow()
 }
-
-type AllowedColumns = Pick<ApiKey, 'apis' | 'addresses' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>
