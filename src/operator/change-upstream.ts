@@ -10,6 +10,7 @@ import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } from '../db/upstream-settings.ts'
 import { GatewayError } from '../errors.ts'
+import { TierName } from './change-user.ts'
 
 /**
  * The settings of an upstream that an operator may change. Null resets a member to the value of the
@@ -18,7 +19,7 @@ import { GatewayError } from '../errors.ts'
 export const UpstreamChange = Type.Object(
   {
     enabled: Type.Optional(nullable(Type.Boolean())),
-    tierRequired: Type.Optional(nullable(Type.Enum(['developer', 'pro', 'business', 'enterprise']))),
+    tierRequired: Type.Optional(nullable(TierName)),
     caps: Type.Optional(
       nullable(
         Type.Object(

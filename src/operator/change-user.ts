@@ -9,15 +9,15 @@ import type { User } from '../db/schema.ts'
 import { revokeSessions } from '../db/sessions.ts'
 import { lockUser, updateUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import { PLAN_OF_TIER } from '../limits/plans.ts'
+import { PLAN_OF_TIER, TIERS } from '../limits/plans.ts'
 
-const Tier = Type.Enum(['developer', 'pro', 'business', 'enterprise'])
+export const TierName = Type.Enum([...TIERS])
 
 /** An account as operators see it. */
 export const UserAnswer = Type.Object({
   id: Type.String({ format: 'uuid' }),
   email: Type.String(),
-  tier: Tier,
+  tier: TierName,
   plan: Type.String(),
   disabled: Type.Boolean(),
   approved: Type.Boolean({
@@ -40,7 +40,7 @@ export const UsersAnswer = Type.Object({
 })
 
 export const UserChange = Type.Object(
-  { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()), approved: Type.Optional(Type.Boolean()) },
+  { tier: Type.Optional(TierName), disabled: Type.Optional(Type.Boolean()), approved: Type.Optional(Type.Boolean()) },
   { minProperties: 1 },
 )
 

@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import type { Api } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
+import { TierName } from './change-user.ts'
 
 export const CapsAnswer = Type.Object({
   concurrency: Type.Integer(),
@@ -18,7 +19,7 @@ export const UpstreamAnswer = Type.Object({
   enabled: Type.Boolean({ description: 'Whether callers can call the API without a key of their own' }),
   needsCallerKey: Type.Boolean({ description: 'Whether only callers with a key of their own can call the API' }),
   switchedOff: Type.Boolean({ description: 'Whether an operator has disabled the API, so that nobody can call it' }),
-  tierRequired: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
+  tierRequired: TierName,
   accessMode: nullable(Type.Enum(['platform_managed', 'byok_available', 'byok_required'])),
   hasKey: Type.Boolean(),
   keyUnreadable: Type.Boolean({ description: 'Whether a key is stored that no secret of ENCRYPTION_KEY opens' }),
