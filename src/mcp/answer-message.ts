@@ -53,7 +53,7 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   const revision = unknownRevision(given)
   if (revision !== undefined) return refuseRevision(given.body, revision)
   const read = readMessage(given.body)
-  if ('error' in read) return errorAnswer(given.body, read.error, accepted)
+  if ('error' in read) return inAcceptedForm(errorTo(given.body, read.error), accepted)
   const message = { url: given.url, headers: given.headers, body: read.message }
   const { body } = message
   await cancelRequest(deps, body)
@@ -90,12 +90,12 @@ function refuseRevision(body: unknown, revision: string): Response {
     message,
     data: { supported: REVISIONS, requested },
   }
-  return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 400 })
+  return Response.json(errorTo(body, error), { status: 400 })
 }
 
-/** An error answer to a message that no method handles. */
-function errorAnswer(body: unknown, error: MessageError, accepted: AcceptedForms): Response {
-  return inAcceptedForm({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, accepted)
+/** The answer with an error to a message that no method handles. */
+function errorTo(body: unknown, error: MessageError): object {
+  return { jsonrpc: '2.0', id: Object(body).id ?? null, error }
 }
 
 /**
@@ -166,5 +166,5 @@ function wantsProgress(body: unknown): boolean {
  */
 function noSuchMethod(body: unknown): Response {
   const error = { code: ProtocolErrorCode.MethodNotFound, message: 'Method not found' }
-  return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 404 })
+  return Response.json(errorTo(body, error), { status: 404 })
 }

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import { once } from 'node:events'
 import type { Registry } from 'prom-client'
 import { type Config, orNaming } from '../config.ts'
 import type { Log } from '../log.ts'
@@ -38,7 +38,7 @@ export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps
   server.headersTimeout = REQUEST_MS_MAX
   const { metricsHost: host, metricsPort: port } = http
   const address = { host, hostVariable: 'METRICS_HOST', port, portVariable: 'METRICS_PORT' }
-  await orNaming(address, listening(server, port, host))
+  await orNaming(address, once(server.listen(port, host), 'listening'))
   log.info({ host, port }, 'metrics')
   return () => void server.close()
 }
@@ -54,11 +54,4 @@ async function answer(
   if (path !== '/readyz') return { status: 404, type: JSON_TYPE, text: '{}' }
   const report = await readiness.check()
   return { status: report.status === 'ready' ? 200 : 503, type: JSON_TYPE, text: JSON.stringify(report) }
-}
-
-function listening(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
 }
