@@ -668,7 +668,7 @@ export const MUTATIONS: Mutation[] = [
   read('the slot is the slot of the next call', 'math.max(0, ahead)', 'math.max(0, ahead) + 1'),
   read('leases that have ended count', "redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))\n"),
   read('requests under way and free slots change places', 'leased, freeNow()', 'freeNow(), leased'),
-  read('a call that would come now waits for no connection', 'ahead >= 0 and congestionMs(leased, ahead) or 0', '0'),
+  read('a call that would come now waits for no connection', 'congestionMs(leased, ahead)', '0'),
   read('a closed upstream limits nobody', 'math.max(state.closed,', 'math.max(0,'),
   read('an upstream that has none left limits nobody', 'state.left <= 0 and state.leftUntil or 0', '0'),
   read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),

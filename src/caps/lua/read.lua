@@ -20,10 +20,8 @@ if COALESCED and not rankOf(member) then member = redis.call('GET', COALESCED) e
 local rank = rankOf(member)
 local ahead = rank or ARGV[afterRules] ~= '' and -1 or redis.call('ZCARD', QUEUE)
 local leased = redis.call('ZCARD', LEASES)
-local function unqueuedWaitMs()
-  return math.ceil(math.max(slotAt(math.max(0, ahead)) - now, ahead >= 0 and congestionMs(leased, ahead) or 0))
-end
-local waitMs = rank and queuedWaitMs(member, rank) or unqueuedWaitMs()
+local waitMs = rank and queuedWaitMs(member, rank)
+  or math.ceil(math.max(slotAt(math.max(0, ahead)) - now, congestionMs(leased, ahead)))
 local limitedUntil = math.max(state.closed, state.left <= 0 and state.leftUntil or 0)
 local limitedMs = math.max(0, math.ceil(limitedUntil - now))
 local reply = {ahead, waitMs, leased, freeNow(), limitedMs}
