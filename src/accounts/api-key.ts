@@ -38,6 +38,9 @@ export function holdsApiKey(text: string): boolean {
   return /agw_(live|test)_/i.test(text)
 }
 
+/** Why such a text is refused as a key for an upstream. */
+export const OWN_KEY_REFUSED = 'This is a key of this service, which is never sent to an upstream.'
+
 /**
  * The form in which a key is stored: its HMAC-SHA-256 under the pepper. A key has 256 random bits,
  * so a slow hash would add nothing.

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { holdsApiKey } from '../accounts/api-key.ts'
+import { holdsApiKey, OWN_KEY_REFUSED } from '../accounts/api-key.ts'
 import { operatorKeyRecord } from '../accounts/sealed-records.ts'
 import { seal } from '../accounts/secret-box.ts'
 import type { Api } from '../catalog/catalog.ts'
@@ -111,8 +111,7 @@ export function checkTogether(
 ): void {
   const { credential } = upstream
   if (change.key && !credential) throw invalid('key', `The upstream ${slug} does not use a key.`)
-  if (change.key && holdsApiKey(change.key))
-    throw invalid('key', 'This is a key of this service, which is never sent to an upstream.')
+  if (change.key && holdsApiKey(change.key)) throw invalid('key', OWN_KEY_REFUSED)
   const hasKey = after.key !== null || configured.key !== undefined
   if (after.enabled === true && credential?.required && !hasKey && credential.accessMode === 'platform_managed') {
     throw invalid('enabled', `The upstream ${slug} needs a key before it can be enabled.`)

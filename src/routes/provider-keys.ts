@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { holdsApiKey } from '../accounts/api-key.ts'
+import { holdsApiKey, OWN_KEY_REFUSED } from '../accounts/api-key.ts'
 import { keyScope, maskKey } from '../accounts/provider-key.ts'
 import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-schema.ts'
 import { providerKeyRecord } from '../accounts/sealed-records.ts'
@@ -135,7 +135,7 @@ function routeSaving(app: App, context: Context): void {
     const { key } = request.body
     if (holdsApiKey(key)) {
       throw new GatewayError('VALIDATION_ERROR', {
-        message: 'This is a key of this service, which is never sent to an upstream.',
+        message: OWN_KEY_REFUSED,
         hint: `Send your key for ${slug}`,
         tokens: { param: 'key' },
       })
