@@ -7,7 +7,7 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
-import type { CallProgress } from '../../workers/upstream/outcome.ts'
+import { type CallProgress, isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { waiterOf } from '../support/waiter.ts'
@@ -221,16 +221,25 @@ test('a call whose deadline passes during its request ends as a timeout of the u
 
 test('a call that an operator holds says how long it waited until the operator resumed the API, or until its deadline', async (t) => {
   const { deps, api, callOf } = await openWorkerParts(t)
-  applySettings(api, { pausedMode: 'hold' })
-  const ending = new AbortController()
-  const call = callOf()
-  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const running = runCall(deps, call, {
-    ...{ times, progress: { reach: 'unsent' as const }, isSecondRun: false, signal: ending.signal },
-    remainingMs: () => call.deadline - deps.clock.now(),
+  const runHeld = async (end: (ending: AbortController) => void) => {
+    applySettings(api, { pausedMode: 'hold' })
+    const ending = new AbortController()
+    const call = callOf({ mode: 'test' })
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const running = runCall(deps, call, {
+      ...{ times, progress: { reach: 'unsent' as const }, isSecondRun: false, signal: ending.signal },
+      remainingMs: () => call.deadline - deps.clock.now(),
+    })
+    await new Promise(setImmediate)
+    end(ending)
+    const { outcome } = await running
+    return { outcome, hasWaited: times.permitMs > 0 }
+  }
+  const resumed = await runHeld(() => {
+    applySettings(api, {})
+    deps.held.look()
   })
-  await new Promise(setImmediate)
-  ending.abort(DEADLINE_PASSED)
-  const { outcome } = await running
-  assert.deepEqual([failureOf(outcome).code, times.permitMs > 0], ['DEADLINE_EXCEEDED', true])
+  assert.deepEqual([isFailure(resumed.outcome), resumed.hasWaited], [false, true])
+  const late = await runHeld((ending) => ending.abort(DEADLINE_PASSED))
+  assert.deepEqual([failureOf(late.outcome).code, late.hasWaited], ['DEADLINE_EXCEEDED', true])
 })
