@@ -16,7 +16,7 @@ const baseUrl = address.replace(/\/+$/, '')
 const folder = resolve(target)
 
 /** The folder is written anew, so that no files for another catalog remain. */
-async function write(name: string, { files }: PackageFiles): Promise<string> {
+async function write(name: string, files: PackageFiles): Promise<string> {
   const place = join(folder, name)
   await rm(place, { recursive: true, force: true })
   for (const [path, content] of Object.entries(files)) {

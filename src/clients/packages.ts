@@ -1,11 +1,8 @@
 /**
- * The clients as packages for npm and PyPI: the files around the single source file, ready to be
- * built.
+ * A client as a package for npm or PyPI: the contents of its files, by their paths within the
+ * package.
  */
-export interface PackageFiles {
-  /** File contents by path within the package. */
-  files: Record<string, string>
-}
+export type PackageFiles = Record<string, string>
 
 /** What both packages say about their gateway and version. */
 export interface PackageFacts {
@@ -48,12 +45,10 @@ export function npmPackage(client: string, { baseUrl, version }: PackageFacts): 
     include: ['src'],
   }
   return {
-    files: {
-      'package.json': json(about),
-      'tsconfig.json': json(compiler),
-      'src/index.ts': client,
-      'README.md': npmReadme(baseUrl),
-    },
+    'package.json': json(about),
+    'tsconfig.json': json(compiler),
+    'src/index.ts': client,
+    'README.md': npmReadme(baseUrl),
   }
 }
 
@@ -84,12 +79,10 @@ export function pypiPackage(client: string, { baseUrl, version }: PackageFacts):
     '',
   ]
   return {
-    files: {
-      'pyproject.toml': project.join('\n'),
-      'src/agent_api_gateway/__init__.py': client.replaceAll('from client import', 'from agent_api_gateway import'),
-      'src/agent_api_gateway/py.typed': '',
-      'README.md': pypiReadme(baseUrl),
-    },
+    'pyproject.toml': project.join('\n'),
+    'src/agent_api_gateway/__init__.py': client.replaceAll('from client import', 'from agent_api_gateway import'),
+    'src/agent_api_gateway/py.typed': '',
+    'README.md': pypiReadme(baseUrl),
   }
 }
 
@@ -217,8 +210,8 @@ function pypiReadme(baseUrl: string): string {
     '',
     ...PYTHON_SAMPLES,
     '',
-    'Its requests run in threads, at most 32 at once, because Python’s standard library has no HTTP client for asyncio. A task that is cancelled',
-    'keeps its thread until the answer comes.',
+    'Its requests run in threads, at most 32 at once, because Python’s standard library has no HTTP client for asyncio. If the task of a call is',
+    'cancelled, the client closes the connection, and the gateway withdraws the call.',
     '',
     'A `GatewayError` has `code`, `hint`, `status`, `retry_after`, `request_id` and `call_id`.',
     '',

@@ -194,8 +194,8 @@ function parameterOf(
   return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 
-const className = ({ prefix }: Kind, slug: string): string =>
-  `${prefix}${slug.replace(/(^|[^A-Za-z0-9]+)([a-z0-9])/g, (_, __, first: string) => first.toUpperCase())}`
+/** The class of an API. No other class of the client has such a name, whatever the slug is. */
+const className = ({ prefix }: Kind, slug: string): string => `${prefix}Api_${pythonName(slug)}`
 
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"""', "'''")
 const docstring = (text: string): string => `"""${escaped(text.replace(/"$/, '" '))}"""`

@@ -186,15 +186,16 @@ export class Transport {
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
     try {
+      // A header that the caller writes in another case replaces no header of the client, and is
+      // not sent beside it.
+      const sent = new Headers(headers)
+      for (const [name, value] of Object.entries(this.#credential)) sent.set(name, value)
+      sent.set('accept', 'application/json')
+      if (body !== undefined) sent.set('content-type', 'application/json')
       const response = await send(url, {
         method,
         ...(body === undefined ? {} : { body }),
-        headers: {
-          ...headers,
-          ...this.#credential,
-          accept: 'application/json',
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
+        headers: sent,
         // Redirects are not followed, so that the key never goes to another address.
         redirect: 'manual',
         signal: ended.signal,

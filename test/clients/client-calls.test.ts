@@ -10,6 +10,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { pascal } from '../../src/catalog/type-name.ts'
 import { type ClientApi, clientApis } from '../../src/clients/client-api.ts'
 import { npmPackage, type PackageFiles, pypiPackage } from '../../src/clients/packages.ts'
 import { pythonClient } from '../../src/clients/python-client.ts'
@@ -298,6 +299,46 @@ describe('the clients', () => {
       assert.match(pythonClient(own, GATEWAY), new RegExp(`self\\.${member} = `))
   })
 
+  it('an API or an endpoint whose name the client in Python uses itself replaces nothing', async (context) => {
+    if (!(await isThere('python3'))) return context.skip('there is no python3 here')
+    const [api] = apis
+    const own = ['transport', 'request', 'calls', 'async-transport', 'connection', 'mock-data'].map((slug) => ({
+      ...(api as ClientApi),
+      slug,
+      endpoints: (api as ClientApi).endpoints
+        .slice(0, 1)
+        .map((endpoint) => ({ ...endpoint, typeName: pascal([slug]) })),
+    }))
+    await writeFile(join(folder, 'own_client.py'), pythonClient(own, GATEWAY))
+    const program = `
+import sys
+from own_client import Gateway
+print(Gateway("k", base_url=sys.argv[1]).call("mock-data", "posts"))`
+    const { stdout } = await run('python3', ['-c', program, url], { cwd: folder })
+    assert.equal(stdout, "{'id': 1}\n")
+  })
+
+  it('a header of the caller is sent once, however it is written', async () => {
+    const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    const sent: Headers[] = []
+    const answering = async (_url: string, { headers }: RequestInit): Promise<Response> => {
+      sent.push(new Headers(headers))
+      return Response.json(DATA.body)
+    }
+    const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'X-API-KEY': 'another' }
+    await new Gateway({ key: 'k', baseUrl: url, fetch: answering }).call(
+      'mock-data/posts',
+      {},
+      { method: 'POST', headers },
+    )
+    const [request] = sent
+    const names = ['content-type', 'accept', 'x-api-key']
+    assert.deepEqual(
+      names.map((name) => request?.get(name)),
+      ['application/json', 'application/json', 'k'],
+    )
+  })
+
   it('the package for npm is built by the compiler without a complaint, is imported by its name, and cannot be published by mistake', async () => {
     const place = join(folder, 'node_modules', 'agent-api-gateway-client')
     await writeAll(place, npmPackage(typescriptClient(apis, GATEWAY), { ...GATEWAY, version: '0.3.0' }))
@@ -309,14 +350,14 @@ describe('the clients', () => {
     )
     const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: folder })
     assert.equal(stdout, '{"id":1}\n')
-    const about = JSON.parse(npmPackage('', { ...GATEWAY, version: '1.2.3' }).files['package.json'] ?? '')
+    const about = JSON.parse(npmPackage('', { ...GATEWAY, version: '1.2.3' })['package.json'] ?? '')
     assert.deepEqual([about.private, about.license, about.version], [true, 'UNLICENSED', '1.2.3'])
   })
 
   it('the package for PyPI is imported by its name, passes mypy --strict, and PyPI would refuse it', async (t) => {
     const place = join(folder, 'pypi')
     const written = pypiPackage(pythonClient(apis, GATEWAY), { ...GATEWAY, version: '0.3.0' })
-    assert.match(written.files['pyproject.toml'] ?? '', /"Private :: Do Not Upload"/)
+    assert.match(written['pyproject.toml'] ?? '', /"Private :: Do Not Upload"/)
     await writeAll(place, written)
     if (!(await isThere('python3'))) return t.skip('there is no python3 here')
     const program = `from agent_api_gateway import Gateway; print(Gateway("k", "${url}").mock_data.posts(id=1))`
@@ -330,7 +371,7 @@ describe('the clients', () => {
   })
 })
 
-async function writeAll(place: string, { files }: PackageFiles): Promise<void> {
+async function writeAll(place: string, files: PackageFiles): Promise<void> {
   for (const [path, content] of Object.entries(files)) {
     await mkdir(dirname(join(place, path)), { recursive: true })
     await writeFile(join(place, path), content)
