@@ -15,12 +15,17 @@ const SHARE_OF_BEST_MIN = 0.5
 const WORTH_MIN = 3.5
 
 /**
- * The APIs that fit a query in everyday words, the best first. A query without words finds all
- * APIs, in their order. The portal, the catalog and MCP use this search.
+ * The chosen APIs that fit a query in everyday words, the best first. A query without words finds
+ * all of them, in their order. The portal, the catalog and MCP use this search.
+ *
+ * @param offered all APIs that the operator offers. How rare a word is depends on all of them, so
+ *   that a key for few APIs finds them by the same words
  */
-export function rankApis(apis: Api[], query: string): Api[] {
-  const found = indexOf(apis).rank(query, { shareMin: SHARE_OF_BEST_MIN, worthMin: WORTH_MIN })
-  return found?.flatMap((position) => apis[position] ?? []) ?? apis
+export function rankApis(offered: Api[], query: string, isChosen: (api: Api) => boolean = () => true): Api[] {
+  const isWanted = (position: number) => offered[position] !== undefined && isChosen(offered[position])
+  const bounds = { shareMin: SHARE_OF_BEST_MIN, worthMin: WORTH_MIN }
+  const found = indexOf(offered).rank(query, { ...bounds, isWanted })
+  return found?.flatMap((position) => offered[position] ?? []) ?? offered.filter(isChosen)
 }
 
 /**

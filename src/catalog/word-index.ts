@@ -39,6 +39,12 @@ const QUERY_LENGTH_MAX = 400
  */
 const TYPO_WORTH_MIN = 4
 
+/**
+ * A shorter list counts as a list of this length. In a list of one item each word would count as
+ * common, even the name of the item.
+ */
+const ITEMS_MIN = 5
+
 /** A text of an item, and what each of its words is worth. */
 export type WeighedText = readonly [text: string, worth: number]
 
@@ -83,15 +89,28 @@ export class WordIndex {
    *
    * @param shareMin least worth of a result, as a part of the best result's worth
    * @param worthMin least worth of a result
+   * @param isWanted leaves other items out of the result; absent: all items are wanted
    */
-  rank(query: string, { shareMin, worthMin }: { shareMin: number; worthMin: number }): number[] | undefined {
+  rank(
+    query: string,
+    {
+      shareMin,
+      worthMin,
+      isWanted = () => true,
+    }: {
+      shareMin: number
+      worthMin: number
+      isWanted?: (position: number) => boolean
+    },
+  ): number[] | undefined {
     const words = queryWords(query)
     if (words.length === 0) return undefined
     const scores = new Map<number, number>()
     for (const word of words) {
       const found = this.#worthsOf(word, { mayContinue: word === words.at(-1) })
-      const rarity = Math.log(1 + this.#itemCount / Math.max(1, found.size))
-      for (const [position, worth] of found) scores.set(position, (scores.get(position) ?? 0) + worth * rarity)
+      const rarity = Math.log(1 + Math.max(ITEMS_MIN, this.#itemCount) / Math.max(1, found.size))
+      for (const [position, worth] of found)
+        if (isWanted(position)) scores.set(position, (scores.get(position) ?? 0) + worth * rarity)
     }
     const scoreMin = Math.max(worthMin, Math.max(...scores.values()) * shareMin)
     return [...scores]

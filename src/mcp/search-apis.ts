@@ -45,7 +45,7 @@ export function searchApis(
   const callable = offeredApis(deps.catalog).filter((api) => isCallable(api) && isAllowed(api))
   const named = category?.toLowerCase()
   const ofCategory = callable.filter((api) => named === undefined || api.upstream.category === named)
-  const found = rankApis(ofCategory, query)
+  const found = rankApis(offeredApis(deps.catalog), query, (api) => ofCategory.includes(api))
   return {
     total: found.length,
     // Categories are listed only if they help, because the model pays for each word.

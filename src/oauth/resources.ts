@@ -6,7 +6,7 @@ import { isMadeByTool } from '../http/request/caller-socket.ts'
 /** The only scope of access tokens. */
 export const CALL_SCOPE = 'call'
 
-const CALLS = /^\/v1\/(?:call\/|calls\/|catalog\/|batch(?:[?]|$))/
+const CALLS = /^\/v1\/(?:call\/|calls\/|catalog(?:[/?]|$)|batch(?:[?]|$))/
 const MCP = /^\/mcp(?:\/[^/]+)?(?=\/?$)/
 
 /** Every request is tested with it. Only few addresses then need to be parsed. */

@@ -65,8 +65,8 @@ function routeListing(app: App, { context, callers }: CatalogDeps): void {
   const { catalog, health } = context
   const lists = new Renderings<Cacheable>(() => publicStateOf(catalog, health))
   const listApis = (q: string, allowed?: readonly string[]): Static<typeof CatalogAnswer> => {
-    const offered = offeredApis(catalog).filter(({ slug }) => allowed?.includes(slug) ?? true)
-    const data = rankApis(offered, q).map((api) => toEntry(api, health.of(api.slug).score))
+    const isAllowed = ({ slug }: Api) => allowed?.includes(slug) ?? true
+    const data = rankApis(offeredApis(catalog), q, isAllowed).map((api) => toEntry(api, health.of(api.slug).score))
     return { data, total: data.length }
   }
   const list = {

@@ -76,13 +76,34 @@ describe('the search', () => {
   })
 
   for (const [query, slug] of ASKED) {
-    it(`the search puts ${slug} first for "${query}"`, () => assert.equal(rankApis(apis, query)[0]?.slug, slug))
+    it(`the search puts ${slug} first for "${query}"`, () => {
+      assert.equal(rankApis(apis, query)[0]?.slug, slug)
+      const [alone, ...others] = rankApis(apis, query, (api) => api.slug === slug)
+      assert.deepEqual([alone?.slug, others], [slug, []], 'a key for this API alone')
+    })
   }
 
   it('the search lists every API for no words, and none for words that no API has', () => {
     assert.equal(rankApis(apis, ' the ').length, apis.length)
+    assert.deepEqual(
+      rankApis(apis, ' the ', ({ slug }) => slug === 'trivia').map(({ slug }) => slug),
+      ['trivia'],
+    )
     assert.deepEqual(rankApis(apis, 'xyzzy'), [])
+    assert.deepEqual(
+      rankApis(apis, 'weather', ({ slug }) => slug === 'trivia'),
+      [],
+    )
     assert.deepEqual(rankApis(apis, 'ketter'), [], 'the first letter of letter, better and weather is another')
+  })
+
+  it('the search finds the only API of a gateway, and APIs of the same kind that are all there are', () => {
+    const only = (...slugs: string[]) => apis.filter(({ slug }) => slugs.includes(slug))
+    const found = (among: Api[], query: string) => rankApis(among, query).map(({ slug }) => slug)
+    assert.deepEqual(found(only('dog-images'), 'dog'), ['dog-images'])
+    assert.deepEqual(found(only('dog-images'), 'weather'), [])
+    const users = only('code-host-search', 'code-host-user')
+    assert.deepEqual(found(users, 'github').sort(), ['code-host-search', 'code-host-user'])
   })
 
   it('the search leaves out what fits far less than the best', () => {

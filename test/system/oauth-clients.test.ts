@@ -463,6 +463,10 @@ describe('a client that signs in', () => {
     assert.deepEqual([body.now.limitedBy, body.now.waitMs, body.now.monthLeft], [null, 0, 5])
     assert.equal(headers.get('cache-control'), 'private, no-store')
     assert.equal((await inCatalog('currency', forCalls)).body.now.limitedBy, 'credential')
+    for (const query of ['', '?q=dog']) {
+      const listed = await send(gateway, `/v1/catalog${query}`, { headers: { authorization: `Bearer ${forCalls}` } })
+      assert.deepEqual([listed.body.total, listed.body.data[0].api_name], [1, 'dog-images'], query)
+    }
 
     for (const token of ['x'.repeat(43), `${forCalls.slice(1)}x`]) {
       const wrong = await inCatalog('dog-images', token)
