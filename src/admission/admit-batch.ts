@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { CallLimits } from '../config.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { originOf } from '../http/request/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
@@ -84,14 +85,7 @@ async function tryAdmit(
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
   const plan = config.plans[PLAN_OF_TIER[principal.tier]]
-  const ofCredential = principal.allowance?.perMinute ?? Number.POSITIVE_INFINITY
-  const perMinute = Math.min(plan.perMinute, ofCredential)
-  if (take === 'all' && targets.length > perMinute) {
-    throw new GatewayError('VALIDATION_ERROR', {
-      message: `The ${ofCredential < plan.perMinute ? 'key' : 'plan'} allows ${perMinute} calls a minute; the batch has ${targets.length}.`,
-      tokens: { param: 'calls', limit: perMinute },
-    })
-  }
+  if (take === 'all') checkFits(targets.length, principal, plan)
   const timeoutMsMax = Math.min(config.callTimeoutMs, BATCH_MS_MAX)
   const preference = readBatchPreference(request.headers, timeoutMsMax)
   const timeoutMs = preference.waitMs ?? timeoutMsMax
@@ -107,6 +101,27 @@ async function tryAdmit(
     indexes,
   }))
   return { ...decided, units, grant }
+}
+
+/**
+ * Refuses a batch of which all calls can never fit, because a retry would never succeed.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
+function checkFits(count: number, { mode, allowance, connection }: Principal, plan: CallLimits): void {
+  const perMinute = { period: 'minute', ofPlan: plan.perMinute, own: allowance?.perMinute }
+  const perMonth = { period: 'month', ofPlan: plan.perMonth, own: allowance?.perMonth }
+  // Test calls have no monthly quota.
+  for (const { period, ofPlan, own } of mode === 'test' ? [perMinute] : [perMinute, perMonth]) {
+    const max = Math.min(ofPlan, own ?? Number.POSITIVE_INFINITY)
+    if (count <= max) continue
+    const owner = max === ofPlan ? 'plan' : connection ? 'account' : 'key'
+    const application = owner === 'account' ? 'this application ' : ''
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: `The ${owner} allows ${application}${max} calls a ${period}; the batch has ${count}.`,
+      tokens: { param: 'calls', limit: max },
+    })
+  }
 }
 
 function checkItems(

@@ -232,6 +232,14 @@ describe('a batch', () => {
     const tooMany = await open(breeds(11, 20), { key: caller.live })
     assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
     const newcomer = await signUp(gateway)
+    const own = { token: newcomer.token, body: { limits: { perMonth: 3 } } }
+    const { key } = (await send(gateway, '/v1/keys', own)).body
+    const aboveMonth = await open(breeds(4, 20), { key })
+    const { code, message }: Line = await aboveMonth.json()
+    assert.deepEqual(
+      [aboveMonth.status, code, message],
+      [400, 'VALIDATION_ERROR', 'The key allows 3 calls a month; the batch has 4.'],
+    )
     const last = breeds(1, 30)
     const { total: cut } = await batch([...breeds(10, 20), ...last, ...last], { key: newcomer.live, take: 'fit' })
     assert.deepEqual(cut, { done: true, ok: 10, failed: 2, charged: 10, deduplicated: 0, mode: 'live' })
