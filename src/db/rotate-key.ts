@@ -53,14 +53,17 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   return { kind: 'rotated', previous }
 }
 
-/** Whether one of two keys replaces the other, directly or through keys between them. */
-export async function areOfSameRotation(db: Db, keyIds: [string, string]): Promise<boolean> {
+/** Whether a key replaced an earlier key, directly or through keys between them. */
+export async function hasReplaced(db: Db, keyId: string, earlierId: string): Promise<boolean> {
+  // A key is rotated at most once, so the keys of a rotation replace each other in their order.
   const keys = await db
     .selectFrom('api_keys')
-    .select(sql<string>`coalesce(limits_id, id)`.as('limitsId'))
-    .where('id', 'in', keyIds)
+    .select(['id', sql<string>`coalesce(limits_id, id)`.as('limitsId')])
+    .where('id', 'in', [keyId, earlierId])
+    .orderBy('created_at')
     .execute()
-  return keys.length === 2 && keys[0]?.limitsId === keys[1]?.limitsId
+  const [earlier, later] = keys
+  return earlier?.id === earlierId && later?.id === keyId && later.limitsId === earlier.limitsId
 }
 
 /** A key that is neither revoked nor expired, locked until the transaction ends. */

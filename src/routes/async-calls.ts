@@ -6,7 +6,7 @@ import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/database.ts'
-import { areOfSameRotation } from '../db/rotate-key.ts'
+import { hasReplaced } from '../db/rotate-key.ts'
 import { GatewayError } from '../errors.ts'
 import {
   mediaTypeOf,
@@ -145,7 +145,7 @@ async function mayFind(
 ): Promise<boolean> {
   if (!(connection || allowance || isTeamKey) || keyId === madeBy) return true
   if (connection || keyId === undefined || madeBy === undefined) return false
-  return await areOfSameRotation(db, [keyId, madeBy])
+  return await hasReplaced(db, keyId, madeBy)
 }
 
 /**

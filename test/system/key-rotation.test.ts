@@ -70,6 +70,10 @@ describe('a key that is changed or rotated', () => {
         JSON.stringify(body),
       )
       assert.equal(await look(third.key, 'DELETE'), 204)
+      // A key that leaked, and was therefore replaced, finds nothing that its successor does.
+      const { body: ofThird } = await send(gateway, CALL, { key: third.key, headers: { prefer: 'respond-async' } })
+      const replaced = await send(gateway, ofThird.location, { key: first.key })
+      assert.deepEqual([replaced.status, replaced.body.code], [404, 'CALL_NOT_FOUND'], JSON.stringify(body))
     }
   })
 
