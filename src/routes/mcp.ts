@@ -194,7 +194,7 @@ type AnswerOne = (deps: McpDeps, message: McpMessage) => Promise<Response>
  * @throws GatewayError API_NOT_FOUND
  */
 function chosenApis(catalog: Catalog, names: string): Api[] {
-  return [...new Set(names.split(','))].map((name) => servedApi(catalog, name.trim()))
+  return [...new Set(names.split(',').map((name) => name.trim()))].map((name) => servedApi(catalog, name))
 }
 
 /** @throws GatewayError API_NOT_FOUND */

@@ -206,7 +206,7 @@ describe('the MCP servers', () => {
   })
 
   it('the MCP servers of chosen APIs have the typed tools of each, and no others', async () => {
-    await withClient('/mcp?apis=weather,currency', withKey(), async (client) => {
+    await withClient('/mcp?apis=weather,currency,%20weather', withKey(), async (client) => {
       const { tools } = await client.listTools()
       assert.deepEqual(
         tools.map(({ name }) => name),
