@@ -107,6 +107,13 @@ const ALIASES = new Map([
 /** Options of every command. */
 const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 
+/** Options that contradict each other. */
+const CONTRADICTIONS: [keyof Values, keyof Values][] = [
+  ['enable', 'disable'],
+  ['approve', 'disapprove'],
+  ['end', 'until'],
+]
+
 const COMMAND_SYNTAX = {
   accounts: { subject: true, options: ['unapproved'] },
   account: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
@@ -166,6 +173,9 @@ export function readCommandLine(args: string[]): CommandLine | undefined {
     if (COMMON.includes(name) || options.includes(name)) continue
     throw new UsageError(`Nothing was done: ${command} has no option --${name}; --help shows the usage.`)
   }
+  const [one, other] = CONTRADICTIONS.find((pair) => pair.every((name) => values[name] !== undefined)) ?? []
+  if (one !== undefined)
+    throw new UsageError(`Nothing was done: --${one} and --${other} cannot be used together; --help shows the usage.`)
   return { command, subject: others[0], values }
 }
 

@@ -191,6 +191,8 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
 
 async function changeNotice(client: OperatorClient, text: string | undefined, values: Values): Promise<unknown> {
   const path = '/v1/operator/notice'
+  if (values.end && text !== undefined) throw new UsageError('Nothing was done: --end cannot be used with a text.')
+  if (values.until !== undefined && text === undefined) throw new UsageError('Nothing was done: --until needs a text.')
   if (values.end) return await request(client, `DELETE ${path}`)
   if (text === undefined) return await request(client, `GET ${path}`)
   const time = momentOf(required(values.until, '--until'))
@@ -264,7 +266,6 @@ function tierOf({ tier }: Values, member: string): object {
 }
 
 function isEnabledBy({ enable, disable }: Values): boolean | undefined {
-  if (enable && disable) throw new UsageError('--enable and --disable cannot be used together.')
   return enable ? true : disable ? false : undefined
 }
 

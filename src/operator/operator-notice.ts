@@ -14,8 +14,8 @@ export const OperatorNotice = Type.Object(
     text: Type.String({
       minLength: 1,
       maxLength: 300,
-      pattern: '^[^\\u0000-\\u001f\\u007f]+$',
-      description: 'Plain text in one line',
+      pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f]+$',
+      description: 'Plain text in one line, not only blanks',
     }),
     until: Type.String({ format: 'date-time', description: 'End of the notice: the pages show it until then' }),
   },

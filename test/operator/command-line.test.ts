@@ -20,6 +20,9 @@ test('a command of the operator refuses arguments that it would not use', () => 
     ['status weather', /: Nothing was done: status accepts no argument, not "weather";/],
     ['pause weather --tier pro', /: Nothing was done: pause has no option --tier;/],
     ['upstream weather --hold', /upstream has no option --hold/],
+    ['account a@example.com --approve --disapprove', /: Nothing was done: --approve and --disapprove cannot be used/],
+    ['upstream weather --disable --enable', /--enable and --disable cannot be used together/],
+    ['notice --end --until 2026-12-01T06:00:00Z', /--end and --until cannot be used together/],
     ['constructor', /: There is no command constructor/],
   ] as const) {
     assert.throws(() => readCommandLine(args.split(' ')), words)

@@ -571,7 +571,8 @@ describe('the operator API', () => {
     assert.equal(await form({ text, until: end.slice(0, 16) }), 303)
     assert.ok(isShown(await pageText(ops, '/', gateway.environment.OPERATOR_TOKEN)))
     await until(async () => (await pages()).every(isShown))
-    for (const fields of [{ text }, { text, until: 'soon' }, { text, until: '2020-01-01T00:00' }])
+    const blank = { text: '  ', until: end.slice(0, 16) }
+    for (const fields of [{ text }, { text, until: 'soon' }, { text, until: '2020-01-01T00:00' }, blank])
       assert.equal(await form(fields), 400)
     assert.equal(await form({}), 303)
     await until(async () => !(await pages()).some(isShown))
@@ -583,6 +584,8 @@ describe('the operator API', () => {
     )
     await assert.rejects(cli('notice', text, '--until', 'soon'), /--until must be a time such as/)
     await assert.rejects(cli('notice', text), /This command needs --until/)
+    await assert.rejects(cli('notice', '--until', end), /Nothing was done: --until needs a text/)
+    await assert.rejects(cli('notice', text, '--end'), /Nothing was done: --end cannot be used with a text/)
   })
 
   const pageText = async (url: string, path: string, token?: string): Promise<string> => {
