@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Request, Route } from 'playwright-core'
 import { launchBrowser } from '../support/browser.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
@@ -190,6 +190,47 @@ describe('the life of an account in the portal', () => {
       await page.evaluate('new Promise((done) => setTimeout(done))')
       assert.equal(new URL(page.url()).pathname, '/docs')
       await page.unroute('**/agents')
+    })
+  })
+
+  it('a page shows the newest list, whichever list arrives last, and why fields of a form cannot be shown', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await signUpIn(page, '/account/keys')
+      const revoke = page.getByRole('button', { name: /^Revoke First key/ })
+      await revoke.waitFor()
+      const refusal = { code: 'RATE_LIMIT_EXCEEDED', message: 'Too many requests.', hint: '', docs: '' }
+      await page.route('**/v1/catalog', (route) => route.fulfill({ status: 429, json: refusal }))
+      await page.getByText('What it may do').click()
+      await page.getByText('Too many requests.').waitFor()
+      await page.unroute('**/v1/catalog')
+      await page.getByText('What it may do').click()
+      await page.getByText('What it may do').click()
+      await page.getByLabel('APIs that it may call').waitFor()
+      assert.equal(await page.getByText('Too many requests.').count(), 0)
+
+      const { promise: held, resolve: setHeld } = Promise.withResolvers<Request>()
+      const { promise: goOn, resolve: letGoOn } = Promise.withResolvers<void>()
+      let isHeld = false
+      const holdList = async (route: Route): Promise<void> => {
+        if (isHeld || route.request().method() !== 'GET') return await route.fallback()
+        isHeld = true
+        const response = await route.fetch()
+        setHeld(route.request())
+        await goOn
+        await route.fulfill({ response })
+      }
+      await page.route('**/v1/keys', holdList)
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const request = await held
+      await revoke.click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+      await revoke.waitFor({ state: 'detached' })
+      letGoOn()
+      await (await request.response())?.finished()
+      await page.getByText('Your new key').waitFor()
+      await page.evaluate('new Promise((done) => setTimeout(done))')
+      assert.equal(await revoke.count(), 0)
+      await page.unroute('**/v1/keys', holdList)
     })
   })
 

@@ -47,6 +47,12 @@ describe('the pages of calls in the portal', () => {
       await page.getByRole('heading', { name: /^Took/ }).waitFor()
       await checkLook(page, 'failed-call')
 
+      // A filter without a field stays.
+      await page.goto('/account/calls?code=UPSTREAM_ERROR')
+      await page.getByLabel('Mode').selectOption('test')
+      await page.getByRole('button', { name: 'Filter' }).click()
+      await page.waitForURL(/\?code=UPSTREAM_ERROR&mode=test$/)
+
       await page.goto('/account/calls')
       await page.getByLabel('X-Call-Id or X-Request-Id').fill(` ${answered.headers.get('x-request-id')}`)
       await page.getByRole('button', { name: 'Find' }).click()

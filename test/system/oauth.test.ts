@@ -605,7 +605,13 @@ describe('an application that signs in', () => {
       await page.getByText('Test application').waitFor()
       const consentPage = page.url()
       await page.getByText(email).waitFor()
+      // A page of the account in another tab follows the change of the account.
+      const accountTab = await page.context().newPage()
+      await accountTab.goto(`${url}/account`)
+      await accountTab.getByText(email).waitFor()
       await page.getByRole('button', { name: 'Use another account' }).click()
+      await accountTab.waitForURL('**/login?next=%2Faccount')
+      await accountTab.close()
       const newAccount = page.locator('form').filter({ has: page.getByRole('button', { name: 'Create account' }) })
       const otherEmail = `${randomUUID()}@example.com`
       await newAccount.getByLabel('Email').fill(otherEmail)

@@ -114,6 +114,11 @@ describe('the portal', () => {
       assert.equal(cookie?.httpOnly, true)
       assert.equal(cookie?.sameSite, 'Strict')
       assert.equal(await page.evaluate('document.cookie'), '')
+      const refusal = { code: 'RATE_LIMIT_EXCEEDED', message: 'Too many requests.', hint: '', docs: '' }
+      await page.route('**/portal/logout', (route) => route.fulfill({ status: 429, json: refusal }))
+      await page.getByRole('button', { name: 'Log out' }).click()
+      await page.getByText('You are still logged in. Too many requests.').waitFor()
+      await page.unroute('**/portal/logout')
       await page.getByRole('button', { name: 'Log out' }).click()
       await page.getByRole('link', { name: 'Log in' }).waitFor()
       assert.deepEqual(await context.cookies(), [])
@@ -210,6 +215,15 @@ describe('the portal', () => {
         /Request id\s*req_[0-9a-f]{32}.*Call id\s*call_[0-9a-f]{32}.*x-gateway-mode: test/s,
       )
       assert.match((await details.getByRole('img').getAttribute('aria-label')) ?? '', /^Where the time went: .+ ms/)
+      // A text that consists of digits stays a text in the code.
+      await page.goto('/apis/sports-scores')
+      const scores = page.locator('section.endpoint').first()
+      await scores.getByLabel('dates').fill('20250705')
+      await scores.getByLabel('limit').fill('7')
+      const code = (await scores.locator('[data-language="TypeScript client"] code').textContent()) ?? ''
+      assert.match(code, /"dates": "20250705"/)
+      assert.match(code, /"limit": 7/)
+      await page.goto('/apis/trivia')
       await page.getByLabel('Live data').check()
       const sent = page.waitForRequest(/\/v1\/call\//)
       await page.getByRole('button', { name: 'Send' }).click()
@@ -317,6 +331,23 @@ describe('the portal', () => {
       await page.reload()
       await page.getByText('No calls in this time').waitFor()
       assert.equal(await page.getByLabel('Show by').inputValue(), 'api', 'its address says it')
+      // The answer to an earlier choice arrives after the answer to the last choice.
+      const { promise: goOn, resolve: letGoOn } = Promise.withResolvers<void>()
+      await page.route('**/v1/usage?*groupBy=status*', async (route) => {
+        await goOn
+        await route.continue()
+      })
+      const late = page.waitForRequest('**/v1/usage?*groupBy=status*')
+      await page.getByLabel('Show by').selectOption('status')
+      await late
+      await page.getByLabel('Show by').selectOption('day')
+      await page.locator('.chart canvas').waitFor()
+      const arrived = page.waitForResponse('**/v1/usage?*groupBy=status*')
+      letGoOn()
+      await (await arrived).finished()
+      await page.evaluate('new Promise((done) => setTimeout(done))')
+      assert.equal(await page.locator('.chart canvas').count(), 1)
+      await page.unroute('**/v1/usage?*groupBy=status*')
       await page.getByRole('link', { name: 'Provider keys' }).click()
       await page.getByLabel('API', { exact: true }).selectOption('news')
       await page.getByLabel('Provider key').fill('a-provider-key-1234')

@@ -1,4 +1,4 @@
-import { ApiError } from './api.js'
+import { ApiError, request } from './api.js'
 import { el } from './dom.js'
 import { visit } from './navigate.js'
 import { forPeople } from './words.js'
@@ -9,10 +9,14 @@ import { forPeople } from './words.js'
  */
 export async function showAccount(view, build) {
   const body = view.querySelector('[data-body]')
+  let refreshes = 0
   const refresh = async () => {
+    refreshes += 1
+    const mine = refreshes
     try {
       const parts = await build(refresh)
-      if (!body.isConnected) return
+      // The visitor has left the page, or a later refresh shows what is newer.
+      if (!body.isConnected || mine !== refreshes) return
       const filled = [...body.querySelectorAll('form[name][data-filled]')]
       body.replaceChildren(...[parts].flat().filter(Boolean))
       for (const form of filled)
@@ -95,6 +99,18 @@ export function actionButton(text, members, action) {
     }
   }
   return button
+}
+
+/**
+ * Saves an answer as a file. A link would not work, because the session counts only for requests of
+ * this page's scripts.
+ */
+export async function download(path, { name, type }) {
+  const { status, data, text } = await request(path, { headers: { 'x-portal-request': '1', accept: type } })
+  if (status >= 400) throw new ApiError(status, data ?? {})
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  el('a', { href: address, download: name }).click()
+  URL.revokeObjectURL(address)
 }
 
 /** A table with headings; on narrow screens each row is a card with the headings as labels. */

@@ -14,30 +14,29 @@ export async function api(path, options) {
   return (await ask(path, options)).data
 }
 
+/** Reads a page of a listing, and the address of the next page if there is a next page. */
+export async function apiPage(path) {
+  const { data, headers } = await ask(path)
+  return { data, next: /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] }
+}
+
 /** Reads a listing: the items of all its pages, under the names that they have in each page. */
 export async function apiAll(path) {
   const all = {}
   for (let next = path; next !== undefined; ) {
-    const { data, headers } = await ask(next)
-    for (const [name, items] of Object.entries(data)) all[name] = [...(all[name] ?? []), ...items]
-    next = nextOf(headers)
+    const page = await apiPage(next)
+    for (const [name, items] of Object.entries(page.data)) all[name] = [...(all[name] ?? []), ...items]
+    next = page.next
   }
   return all
 }
 
 /** Reads a report: its first page, with the lines of all pages under `name`. */
 export async function apiReport(path, name) {
-  const { data, headers } = await ask(path)
-  const lines = [...data[name]]
-  for (let next = nextOf(headers); next !== undefined; ) {
-    const page = await ask(next)
-    lines.push(...page.data[name])
-    next = nextOf(page.headers)
-  }
-  return { ...data, [name]: lines }
+  const { data, next } = await apiPage(path)
+  const rest = next === undefined ? {} : await apiReport(next, name)
+  return { ...data, [name]: [...data[name], ...(rest[name] ?? [])] }
 }
-
-const nextOf = (headers) => /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
 
 /**
  * @param {string} path

@@ -1,22 +1,21 @@
-import { api } from './api.js'
 import { startCall, startCalls } from './calls.js'
 import { startCatalog } from './catalog.js'
 import { copyCode, startCodes, startTabs } from './code.js'
 import { startConnect } from './connect.js'
 import { startConnections } from './connections.js'
 import { startCredentials } from './credentials.js'
-import { localizeMoments } from './dom.js'
+import { localizeMoments, toast } from './dom.js'
 import { startErrors } from './errors.js'
-import { forgetKey } from './key.js'
 import { startKeys } from './keys.js'
 import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
 import { startProviderKeys } from './provider-keys.js'
 import { startReference } from './reference.js'
-import { announceSession, followSession } from './session.js'
+import { announceSession, endSession, followSession } from './session.js'
 import { startSettings } from './settings.js'
 import { startTeams } from './teams.js'
 import { startApiPage } from './try-it.js'
+import { forPeople } from './words.js'
 
 const VIEWS = {
   catalog: startCatalog,
@@ -50,9 +49,11 @@ document.addEventListener('click', async ({ target }) => {
   const copy = target.closest('[data-copy]')
   if (copy) await copyCode(copy)
   if (target.closest('[data-logout]')) {
-    await api('/portal/logout', { method: 'POST' }).catch(() => undefined)
-    announceSession()
-    forgetKey()
+    try {
+      await endSession()
+    } catch (error) {
+      return toast(`You are still logged in. ${forPeople(error)}`)
+    }
     await visit('/')
   }
 })

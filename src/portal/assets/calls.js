@@ -1,6 +1,6 @@
 import { durationWords, timingBar } from '../../browser/timing-bar.js'
-import { actionButton, actionForm, showAccount, table } from './account-view.js'
-import { ApiError, api, apiAll, request } from './api.js'
+import { actionButton, actionForm, download, showAccount, table } from './account-view.js'
+import { ApiError, api, apiAll, apiPage } from './api.js'
 import { el, field, momentOfLog, select } from './dom.js'
 import { visit } from './navigate.js'
 
@@ -37,7 +37,9 @@ export function startCalls(view) {
     const filter = new URLSearchParams(FILTERS.filter((name) => given.get(name)).map((name) => [name, given.get(name)]))
     const query = new URLSearchParams({ ...Object.fromEntries(filter), limit: String(PAGE) })
     if (given.has('cursor')) query.set('cursor', given.get('cursor'))
-    const [{ calls, next }, callers] = await Promise.all([readPage(query), readCallers()])
+    const [{ data, next: address }, callers] = await Promise.all([apiPage(`/v1/logs?${query}`), readCallers()])
+    const { calls } = data
+    const next = address && new URL(address, location.href).searchParams.get('cursor')
     return [
       findForm(),
       filterForm(filter, callers),
@@ -45,13 +47,6 @@ export function startCalls(view) {
       pageLinks({ next, filter, isFirst: !given.has('cursor'), isEmpty: calls.length === 0 }),
     ]
   })
-}
-
-async function readPage(query) {
-  const { status, headers, data } = await request(`/v1/logs?${query}`, { headers: { 'x-portal-request': '1' } })
-  if (status >= 400) throw new ApiError(status, data ?? {})
-  const [, next] = /[?&]cursor=([^&>]+)/.exec(headers.get('link') ?? '') ?? []
-  return { calls: data.calls, next }
 }
 
 /** Names of keys and applications for the filter. Without them the filter is left out. */
@@ -93,7 +88,11 @@ function filterForm(filter, callers) {
   const slug = el('input', { name: 'api', value: filter.get('api') ?? '', placeholder: 'weather', autocomplete: 'off' })
   const form = actionForm(
     { class: 'inline' },
-    async (chosenFilter) => visit(`/account/calls?${new URLSearchParams(chosenFilter)}`),
+    async (chosenFilter, { elements }) => {
+      // The form has no field for the other filters of the address, such as the team, so they stay.
+      const others = [...filter].filter(([name]) => elements[name] === undefined)
+      await visit(`/account/calls?${new URLSearchParams([...others, ...Object.entries(chosenFilter)])}`)
+    },
     field('API', slug),
     field('Status', chosen('status', STATUSES)),
     field('Mode', chosen('mode', MODES)),
@@ -146,21 +145,10 @@ function pageLinks({ next, filter, isFirst, isEmpty }) {
     !isFirst && el('a', { class: 'button quiet', href: to() }, 'Newest calls'),
     next && el('a', { class: 'button quiet', href: to(next) }, 'Older calls'),
     !isEmpty &&
-      actionButton('Export', { 'aria-label': 'Export these calls as lines of JSON' }, () => exportCalls(filter)),
+      actionButton('Export', { 'aria-label': 'Export these calls as lines of JSON' }, () =>
+        download(`/v1/logs?${filter}`, { name: 'calls.ndjson', type: 'application/x-ndjson' }),
+      ),
   )
-}
-
-/**
- * Saves the matching calls as a file. A link would not work, because the session counts only for
- * requests of this page's scripts.
- */
-async function exportCalls(filter) {
-  const headers = { 'x-portal-request': '1', accept: 'application/x-ndjson' }
-  const { status, data, text } = await request(`/v1/logs?${filter}`, { headers })
-  if (status >= 400) throw new ApiError(status, data ?? {})
-  const link = el('a', { href: URL.createObjectURL(new Blob([text])), download: 'calls.ndjson' })
-  link.click()
-  URL.revokeObjectURL(link.href)
 }
 
 /** One call: its outcome, and the parts of its time. */

@@ -1,5 +1,5 @@
 import { drawChart } from '../../browser/chart.js'
-import { el } from './dom.js'
+import { el, svg } from './dom.js'
 
 const DAY_MS = 86_400_000
 
@@ -102,27 +102,16 @@ function outcomeWords(sums) {
   return parts.map(([name, label]) => `${number.format(sums[name])} ${label.toLowerCase()}`).join(', ')
 }
 
-const SVG = 'http://www.w3.org/2000/svg'
-
 /** The bar is hidden from screen readers, because the words beside it say the same. */
 function outcomeBar(sums, most) {
-  const picture = document.createElementNS(SVG, 'svg')
-  for (const [name, value] of [
-    ['viewBox', `0 0 ${most} 1`],
-    ['preserveAspectRatio', 'none'],
-    ['class', 'outcomes'],
-    ['aria-hidden', 'true'],
-  ])
-    picture.setAttribute(name, value)
   let x = 0
-  for (const [name] of COLUMNS) {
-    const part = document.createElementNS(SVG, 'rect')
-    for (const [key, value] of Object.entries({ class: name, x, width: sums[name], height: 1 }))
-      part.setAttribute(key, value)
-    picture.append(part)
+  const parts = COLUMNS.map(([name]) => {
+    const part = svg('rect', { class: name, x, width: sums[name], height: 1 })
     x += sums[name]
-  }
-  return picture
+    return part
+  })
+  const members = { viewBox: `0 0 ${most} 1`, preserveAspectRatio: 'none', class: 'outcomes', 'aria-hidden': 'true' }
+  return svg('svg', members, ...parts)
 }
 
 function daysOf(from, to) {

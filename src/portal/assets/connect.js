@@ -2,6 +2,7 @@ import { actionButton, actionForm, failureCard } from './account-view.js'
 import { api } from './api.js'
 import { el, field } from './dom.js'
 import { writeTick, writingApis } from './limits.js'
+import { beginSession, endSession } from './session.js'
 
 /**
  * The consent page: which application asks, where its code goes, and what it may do. The user
@@ -60,8 +61,8 @@ function credentialForms(onDone) {
       el('h2', {}, title),
       actionForm(
         {},
-        async ({ email, password }) => {
-          await api(`/portal/${action}`, { method: 'POST', body: { email, password } })
+        async (credentials) => {
+          await beginSession(action, credentials)
           await onDone()
         },
         field('Email', el('input', { name: 'email', type: 'email', autocomplete: 'email', required: true })),
@@ -150,7 +151,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     el('p', {}, 'Account, whose plan counts the calls: ', el('strong', { class: 'one-line' }, email)),
     // In this page, because the menu's log-out would leave the sign-in.
     actionButton('Use another account', {}, async () => {
-      await api('/portal/logout', { method: 'POST' })
+      await endSession()
       await onLoggedOut()
     }),
     one ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.') : apiChoice(data),

@@ -3,10 +3,10 @@ import { api } from './api.js'
 import { useKey } from './key.js'
 import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
-import { announceSession } from './session.js'
+import { beginSession } from './session.js'
 import { forPeople } from './words.js'
 
-/** Sign-up and log-in. The session is stored in a cookie that this script cannot read. */
+/** Sign-up and log-in. */
 export function startCredentials(view) {
   const form = view.querySelector('[data-credentials]')
   const failure = form.querySelector('[data-failure]')
@@ -24,8 +24,7 @@ export function startCredentials(view) {
     button.disabled = true
     try {
       const { email, password } = Object.fromEntries(new FormData(form))
-      await api(`/portal/${form.dataset.credentials}`, { method: 'POST', body: { email, password } })
-      announceSession()
+      await beginSession(form.dataset.credentials, { email, password })
       const next = nextPage(form.dataset.start)
       if (form.dataset.credentials === 'signup' && next.startsWith('/apis/')) await makeFirstKey()
       await visit(next)

@@ -1,4 +1,4 @@
-import { actionButton, actionForm, showAccount, table } from './account-view.js'
+import { actionButton, actionForm, failureCard, showAccount, table } from './account-view.js'
 import { api, apiAll } from './api.js'
 import { copyText } from './code.js'
 import { confirmed, edited, el, field, moment, select, toast } from './dom.js'
@@ -32,13 +32,20 @@ export function startKeys(view) {
 /** A form that makes a key; `extra` goes into the request. */
 export function keyForm(extra, onMade) {
   let allowed
+  let failure
   const narrowing = el('details', { ontoggle: open }, el('summary', {}, 'What it may do'))
   async function open() {
-    if (narrowing.querySelector('.stack')) return
-    const opened = await allowedFields()
-    if (narrowing.querySelector('.stack')) return
-    allowed = opened
-    narrowing.append(allowed.fields)
+    if (!narrowing.open || allowed) return
+    failure?.remove()
+    try {
+      const opened = await allowedFields()
+      if (allowed) return
+      allowed = opened
+      narrowing.append(allowed.fields)
+    } catch (error) {
+      failure = failureCard(error)
+      narrowing.append(failure)
+    }
   }
   return actionForm(
     { class: 'inline', name: `key ${extra.teamId ?? ''}` },

@@ -1,10 +1,11 @@
-import { actionButton, actionForm, showAccount } from './account-view.js'
-import { ApiError, api, request } from './api.js'
+import { actionButton, actionForm, download, showAccount } from './account-view.js'
+import { api } from './api.js'
 import { confirmed, el, field, moment, toast } from './dom.js'
 import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
-import { announceSession } from './session.js'
+import { endSession } from './session.js'
 import { verificationNotice } from './verification.js'
+import { forPeople } from './words.js'
 
 /** The account's email address, password, data, and deletion. */
 export function startSettings(view) {
@@ -84,7 +85,7 @@ function noticesForm({ byMail }) {
       toast(box.checked ? 'You get notices by mail' : 'You no longer get notices')
     } catch (error) {
       box.checked = !box.checked
-      toast(error.message)
+      toast(forPeople(error))
     }
   })
   return el(
@@ -104,13 +105,9 @@ function dataParts() {
       el('a', { href: '/docs/guides/your-data' }, 'What is kept, and for how long'),
       '.',
     ),
-    actionButton('Download my data', {}, async () => {
-      const { status, data, text } = await request('/v1/me/export', { headers: { 'x-portal-request': '1' } })
-      if (status !== 200) throw new ApiError(status, data ?? {})
-      const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
-      el('a', { href: address, download: 'account.json' }).click()
-      URL.revokeObjectURL(address)
-    }),
+    actionButton('Download my data', {}, () =>
+      download('/v1/me/export', { name: 'account.json', type: 'application/json' }),
+    ),
   ]
 }
 
@@ -121,8 +118,7 @@ function leaveForm(email) {
       const question = `Delete the account of ${email}? Its keys and connected apps stop working at once. This cannot be undone.`
       if (!(await confirmed(question, 'Delete the account'))) return
       await api('/v1/me', { method: 'DELETE', body })
-      await api('/portal/logout', { method: 'POST' })
-      announceSession()
+      await endSession()
       toast('The account has been deleted')
       await visit('/')
     },

@@ -110,10 +110,7 @@ function filledIn(form) {
     .filter(([, value]) => value !== '')
 }
 
-/**
- * The filled-in values: a text that is written like a number as a number, a list as its items, and
- * a body as parsed JSON.
- */
+/** The filled-in values: numbers as numbers, a list as its items, and a body as parsed JSON. */
 function parametersOf(form) {
   return Object.fromEntries(filledIn(form).map(([name, value]) => [name, valueIn(form.elements[name], value)]))
 }
@@ -121,7 +118,7 @@ function parametersOf(form) {
 function valueIn(field, text) {
   if (field.dataset.json !== undefined) return jsonOf(text)
   if (field.dataset.list !== undefined) return text.split(',').map((item) => item.trim())
-  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
+  return field.inputMode === 'decimal' && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
 }
 
 /** If it is not JSON, the text itself, so that the gateway says what is wrong. */

@@ -25,12 +25,13 @@ export function usageSection(callers) {
   chooseIn(group, chosen.get('group'), 'day')
   chooseIn(span, chosen.get('span'), '30')
   const place = el('div', { 'aria-live': 'polite' })
+  let latest
   const show = async () => {
-    try {
-      place.replaceChildren(await read(group.value, Number(span.value), callers))
-    } catch (error) {
-      place.replaceChildren(failureCard(error))
-    }
+    const reading = read(group.value, Number(span.value), callers).catch(failureCard)
+    latest = reading
+    const shown = await reading
+    // Another choice was made meanwhile.
+    if (reading === latest) place.replaceChildren(shown)
   }
   const change = () => {
     const query = new URLSearchParams({ group: group.value, span: span.value })

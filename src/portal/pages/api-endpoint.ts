@@ -62,7 +62,9 @@ function field(id: string, { name, aliases, schema, required, isBody }: ApiParam
   const help = words ? html`<p class="small" id="${id}-help">${withCode(words)}</p>` : ''
   const described = words ? html` aria-describedby="${id}-help"` : ''
   if (options) {
-    return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${described}>${required ? '' : html`<option value=""></option>`}${options.map(
+    // The script reads from it that the choices are numbers.
+    const mode = options.every((option) => typeof option === 'number') ? html` inputmode="decimal"` : ''
+    return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${mode}${described}>${required ? '' : html`<option value=""></option>`}${options.map(
       (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
     )}</select></div>`
   }
