@@ -22,6 +22,12 @@ export function isContact(contact: string): boolean {
   )
 }
 
+/** The address of a link to the operator; undefined if `CONTACT` is another text. */
+export function contactHref(contact: string): string | undefined {
+  if (/^(?:https?:\/\/|mailto:|tel:)[^\s<>]+$/i.test(contact)) return contact
+  return /^[^\s@<>]+@[^\s@<>]+$/.test(contact) ? `mailto:${contact}` : undefined
+}
+
 /** What no header can carry: control characters, and characters outside of Latin-1. */
 const NOT_IN_HEADERS = /[^\x20-\x7e\xa0-\xff]/
 

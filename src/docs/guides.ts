@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { numberWords } from '../catalog/limit-words.ts'
+import { contactHref } from '../config/upstream-variables.ts'
 import type { Config } from '../config.ts'
 import type { Html } from '../pages/html.ts'
 import { markdownToHtml } from './markdown-to-html.ts'
@@ -86,7 +87,7 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
 /** Whom to ask. An address becomes a link. */
 function contactWords(contact: string | undefined): string {
   if (contact === undefined) return 'the operator'
-  return /^(https?:\/\/|[^\s@<>]+@)[^\s<>]+$/.test(contact) ? `<${contact}>` : `\`${contact.replaceAll('`', '')}\``
+  return contactHref(contact) === undefined ? `\`${contact.replaceAll('`', '')}\`` : `<${contact}>`
 }
 
 /** The storage for results in each plan. */

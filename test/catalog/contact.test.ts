@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { contactWords } from '../../src/catalog/limit-words.ts'
-import { isContact } from '../../src/config/upstream-variables.ts'
+import { contactHref, isContact } from '../../src/config/upstream-variables.ts'
 import type { UpstreamSettings } from '../../src/config.ts'
 
 async function apiOf(slug: string, isOperatorNamed: boolean, settings: UpstreamSettings = {}) {
@@ -53,4 +53,17 @@ test('a contact is an address that reaches somebody, and not the address of the 
   for (const contact of ['', 'me', 'https://', '@', 'ops at example.org', project, `${project}/issues`]) {
     assert.ok(!isContact(contact), contact)
   }
+})
+
+test('a contact that is an address becomes a link, and any other text stays a text', () => {
+  assert.equal(contactHref('ops@example.org'), 'mailto:ops@example.org')
+  for (const address of ['mailto:ops@example.org', 'https://example.org/contact', 'tel:+31201234567'])
+    assert.equal(contactHref(address), address)
+  for (const text of [
+    'ask @ops in the chat',
+    'Ops <ops@example.org>',
+    'javascript:alert(1)',
+    'https://example.org, or me',
+  ])
+    assert.equal(contactHref(text), undefined, text)
 })

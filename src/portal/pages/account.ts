@@ -1,3 +1,4 @@
+import { contactHref } from '../../config/upstream-variables.ts'
 import type { SignupPolicy } from '../../config.ts'
 import { type Html, html } from '../../pages/html.ts'
 import type { Visit } from '../catalog-view.ts'
@@ -62,7 +63,7 @@ ${planTable(plans, 'Calls over all APIs. Test calls have the same limits per min
 }
 
 function contactLink(contact: string): Html {
-  const href = /^https?:\/\//.test(contact) ? contact : contact.includes('@') ? `mailto:${contact}` : undefined
+  const href = contactHref(contact)
   return href === undefined ? html`${contact}` : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`
 }
 
