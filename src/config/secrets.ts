@@ -3,6 +3,7 @@ import { ConfigError, type EnvironmentReader, type Secret } from './environment-
 /** The kinds of processes that can run alone. */
 export type ProcessKind = 'web' | 'worker' | 'probe' | 'ops'
 
+/** Secrets without which the processes do not run. `npm start` generates missing secrets once. */
 export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
 
 export type SecretName = (typeof SECRET_NAMES)[number]

@@ -17,9 +17,10 @@ export interface Operation {
     required: boolean
     schema: Schema
     description: string
-    /** Undefined if there is no body. */
+    /** Undefined if there is no example. */
     example: unknown
   }[]
+  /** Undefined if there is no body. */
   body: { schema: Schema; example: unknown; required: boolean } | undefined
   responses: { status: string; description: string; media: Media[] }[]
 }

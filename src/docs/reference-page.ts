@@ -1,6 +1,7 @@
 import type { ParameterSchema } from '../catalog/api-endpoint.ts'
 import { type DataField, dataFields } from '../catalog/data-fields.ts'
 import { boundWords, parameterWords } from '../catalog/parameter-words.ts'
+import { ERRORS } from '../errors.ts'
 import { type Html, html, trusted } from '../pages/html.ts'
 import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
@@ -125,8 +126,8 @@ ${fields}${area}
 
 /** Turns codes in the text into links to their descriptions. */
 function linked(words: string): Html {
-  const parts = words.split(/\b([A-Z]+(?:_[A-Z]+)+|DRAINING|FORBIDDEN|OVERLOADED)\b/)
-  return html`${parts.map((part, index) => (index % 2 === 1 ? html`<a href="/docs/errors#${part}"><code>${part}</code></a>` : part))}`
+  const parts = words.split(/\b([A-Z_]+)\b/)
+  return html`${parts.map((part) => (Object.hasOwn(ERRORS, part) ? html`<a href="/docs/errors#${part}"><code>${part}</code></a>` : part))}`
 }
 
 /** A path may break after a slash. */

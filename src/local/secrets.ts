@@ -2,13 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SECRET_NAMES, type SecretName } from '../config/secrets.ts'
 import { ConfigError } from '../config.ts'
 import { createWhole, writeWhole } from './whole-file.ts'
 
-/** Variables of the secrets that a process needs. `npm start` generates missing secrets once. */
-const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
-
-export type Secrets = Record<(typeof NAMES)[number], string>
+export type Secrets = Record<SecretName, string>
 
 const FILE = 'secrets.json'
 
@@ -20,17 +18,21 @@ const FILE = 'secrets.json'
  * @throws ConfigError if the folder has a database whose secrets are lost
  */
 export async function loadSecrets(dataDir: string, given: Partial<Secrets> = {}): Promise<Secrets> {
+  return { ...(await keptSecrets(dataDir, given)), ...given }
+}
+
+async function keptSecrets(dataDir: string, given: Partial<Secrets>): Promise<Secrets> {
   const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)
   // With new secrets, every API key of the database would be unknown, and nobody would say why.
-  if (kept === undefined && NAMES.some((name) => given[name] === undefined)) requireNoDatabase(dataDir)
+  if (kept === undefined && SECRET_NAMES.some((name) => given[name] === undefined)) requireNoDatabase(dataDir)
   const secrets = Object.fromEntries(
-    NAMES.map((name) => [name, kept?.[name] ?? randomBytes(32).toString('base64url')]),
+    SECRET_NAMES.map((name) => [name, kept?.[name] ?? randomBytes(32).toString('base64url')]),
   ) as Secrets
   if (kept === undefined) {
     await mkdir(dataDir, { recursive: true })
     return JSON.parse(createWhole(join(dataDir, FILE), asText(secrets)))
   }
-  if (NAMES.some((name) => kept[name] === undefined)) await writePrivateJson(dataDir, FILE, secrets)
+  if (SECRET_NAMES.some((name) => kept[name] === undefined)) await writePrivateJson(dataDir, FILE, secrets)
   return secrets
 }
 

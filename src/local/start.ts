@@ -20,7 +20,7 @@ import { wasLeftBehind } from './embedded/private-dir.ts'
 import { startRedis } from './embedded/redis.ts'
 import { probeNow } from './probe-now.ts'
 import { describeReachability } from './reachability.ts'
-import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
+import { loadSecrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
 import { watchSources } from './watch-sources.ts'
 
@@ -86,7 +86,7 @@ async function start(): Promise<void> {
   output.isVerbose = settings.isVerbose
   await checkPorts(settings)
   await openDataDir(settings.dataDir)
-  const secrets = { ...(await loadSecrets(settings.dataDir, settings.secrets)), ...settings.secrets }
+  const secrets = await loadSecrets(settings.dataDir, settings.secrets)
   checkSettings(settings, secrets)
   const services = await startServices(settings)
   throwIfEnding()
@@ -101,7 +101,7 @@ async function start(): Promise<void> {
   setStarted()
   const url = consoleUrl(settings.opsHost, consolePort)
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
-  const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
+  const { OPERATOR_TOKEN: operatorToken } = secrets
   // The start does not wait for these probes.
   const probe = (slugs: string[]) => void probeNow(config, { slugs, name: `start-${startedAt}` })
   const fromConsole = { url, token: operatorToken, since: startedAt, probe }

@@ -60,7 +60,6 @@ export class Supervisor {
       throw new Error(`${plan.label} was not ready within ${this.#readyMsMax / 1_000} s`)
     })
     const [message] = await Promise.race([ready, ended])
-    ended.catch(() => undefined)
     this.#keep(plan, child, RESTART_MS_MIN)
     return message
   }

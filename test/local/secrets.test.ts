@@ -68,6 +68,7 @@ test('the secrets of a data folder with a database are not made anew, unless an 
   await assert.rejects(loadSecrets(folder, given), ConfigError)
   await writeFile(file, '{}')
   assert.equal(Object.keys(await loadSecrets(folder)).length, 4)
+  assert.deepEqual(await loadSecrets(folder, given), { ...(await loadSecrets(folder)), ...given })
 })
 
 test('the secrets of a data folder are not lost if a secret has to be added and the disk is full', async (t) => {

@@ -54,10 +54,7 @@ export async function prepareRoles(address: ClusterAddress): Promise<true | unde
   }
 }
 
-/**
- * Changes the owner of tables, views and independent sequences. Indexes and the sequences of
- * columns follow their tables.
- */
+/** Changes the owner of tables and views. Indexes and sequences of columns follow their tables. */
 const TAKE_OVER = `
 do $$
 declare found record;
