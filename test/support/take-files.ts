@@ -24,7 +24,8 @@ export async function takeFiles(list: string, { isSpare }: { isSpare: boolean })
   for (const [index, file] of files.entries()) {
     const mark = `${list}.${index}`
     if (isSpare) await untilIdle(mark)
-    if (hasSharingEnded(list) || !take(mark)) continue
+    if (hasSharingEnded(list)) break
+    if (!take(mark)) continue
     onFileStart()
     following.enable()
     await test(relative(PROJECT, fileURLToPath(file)), { timeout: FILE_MS_MAX }, () => {
