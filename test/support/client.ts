@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
 import { Kysely, PostgresDialect } from 'kysely'
-import pg from 'pg'
 import { SESSION_MS, signSessionToken } from '../../src/accounts/session-token.ts'
 import type { Tier } from '../../src/catalog/upstream.ts'
 import { EnvironmentReader } from '../../src/config/environment-reader.ts'
@@ -12,6 +11,7 @@ import { insertSession } from '../../src/db/sessions.ts'
 import { insertUser, updateUser } from '../../src/db/users.ts'
 import { checkAnswer } from './answer-check.ts'
 import { type Gateway, until } from './gateway.ts'
+import { poolOf } from './test-pools.ts'
 
 /** The parts of a gateway that a request needs. */
 type Addressed = Pick<Gateway, 'services' | 'url' | 'urls' | 'apps' | 'environment'>
@@ -209,20 +209,6 @@ export async function createKey(
     return body.code !== 'DEPENDENCY_UNAVAILABLE'
   })
   return body as { key: string; id: string; keyPrefix: string }
-}
-
-/** Connections of the tests themselves, by the address of the database. */
-const pools = new Map<string, pg.Pool>()
-
-/** The connections wait for a busy machine as long as necessary, and keep no process alive. */
-function poolOf(databaseUrl: string): pg.Pool {
-  const known = pools.get(databaseUrl)
-  if (known) return known
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 2, allowExitOnIdle: true })
-  // The test may drop the database while connections are idle.
-  pool.on('error', () => undefined)
-  pools.set(databaseUrl, pool)
-  return pool
 }
 
 /** Runs a statement on the gateway's database. */

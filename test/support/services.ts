@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { Redis } from 'ioredis'
-import pg from 'pg'
 import type { EmbeddedOptions, EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { takeRedis } from './redis-pool.ts'
+import { poolOf } from './test-pools.ts'
 
 /** A Postgres database of a test file, and a Redis that no other file uses until `stop`. */
 export interface Services {
@@ -181,17 +181,14 @@ async function createDatabase(
   // To copy files costs half as much as to write pages to the log of Postgres. Only the log would
   // survive a crash.
   const source = template === undefined ? '' : `template ${template} strategy file_copy`
-  await run(serverUrl, `create database ${name} ${source}`)
+  const server = poolOf(serverUrl)
+  await server.query(`create database ${name} ${source}`)
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
-  return { url: url.href, drop: () => run(serverUrl, `drop database if exists ${name} with (force)`) }
-}
-
-async function run(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  await client.query(statement)
-  await client.end()
+  return {
+    url: url.href,
+    drop: async () => void (await server.query(`drop database if exists ${name} with (force)`)),
+  }
 }
 
 export type { EmbeddedServer }
