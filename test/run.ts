@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rm, statfs } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
 import { availableParallelism, getPriority, setPriority, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { run as runFiles } from 'node:test'
@@ -82,10 +82,14 @@ const SLOW_SECONDS_MIN = 5
 
 const durationKey = (file: string): string => relative('test', file).replace(/\.test\.ts$/, '')
 
+/** Files that need the browser begin so many seconds later, because it may have to be installed. */
+const BROWSER_SECONDS = 60
+
 /** The slowest files first, so that no slow file runs alone at the end. */
 function slowestFirst(files: string[]): string[] {
   const known: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
-  const secondsOf = (file: string): number => known[durationKey(file)] ?? 0
+  const secondsOf = (file: string): number =>
+    (known[durationKey(file)] ?? 0) - (needsBrowser(file) ? BROWSER_SECONDS : 0)
   return files.toSorted((one, other) => secondsOf(other) - secondsOf(one))
 }
 
@@ -314,25 +318,43 @@ async function withServices(tests: string[], runAll: (folder: string) => Promise
   print('Starting Postgres and Redis for the tests …')
   const priority = getPriority()
   setPriorityIfAllowed(priority - PRIORITY_GAIN)
-  const installing = tests.some(needsBrowser) ? installBrowser(print) : undefined
-  const [postgres] = await Promise.all([startPostgres({ dataDir: folder, print }), bundlePackages(), installing])
-  const redis: EmbeddedServer[] = []
+  const servers: EmbeddedServer[] = []
   try {
-    await prepareDatabases(postgres.superuserUrl)
+    const postgres = await startPostgres({ dataDir: folder, print })
+    servers.push(postgres)
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
-    for (let index = 0; index < REDIS_COUNT; index += 1) {
-      // The first start makes sure that the machine has the program.
-      redis.push(await startTestRedis({ dataDir: join(folder, `redis-${index}`), print, install: loadInstallPolicy() }))
-    }
-    const urls = redis.map(({ url }) => url)
-    process.env.TEST_REDIS_FOLDER = offerRedis(folder, urls)
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
+    await Promise.all([prepareDatabases(postgres.superuserUrl), startRedisServers(folder, servers), bundlePackages()])
     setPriorityIfAllowed(priority)
-    return await runAll(folder)
+    const installing = tests.some(needsBrowser) ? installBrowserBeside(folder) : undefined
+    const code = await runAll(folder)
+    await installing
+    return code
   } finally {
-    await Promise.all([postgres, ...redis].map(({ stop }) => stop()))
+    await Promise.all(servers.map(({ stop }) => stop()))
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** Starts the Redis servers that test files borrow. */
+async function startRedisServers(folder: string, servers: EmbeddedServer[]): Promise<void> {
+  const urls: string[] = []
+  for (let index = 0; index < REDIS_COUNT; index += 1) {
+    // The first start makes sure that the machine has the program.
+    const options = { dataDir: join(folder, `redis-${index}`), print, install: loadInstallPolicy() }
+    const redis = await startTestRedis(options)
+    servers.push(redis)
+    urls.push(redis.url)
+  }
+  process.env.TEST_REDIS_FOLDER = offerRedis(folder, urls)
+}
+
+/** Installs the browser while tests run that do not need it. The other tests wait for the mark. */
+async function installBrowserBeside(folder: string): Promise<void> {
+  const mark = join(folder, 'browser')
+  process.env.TEST_BROWSER_MARK = mark
+  await installBrowser(print)
+  await writeFile(mark, '')
 }
 
 process.exit(await main(process.argv.slice(2)))

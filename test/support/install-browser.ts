@@ -18,7 +18,7 @@ const STEP_MS_MAX = 5 * 60_000
 
 /**
  * Installs Chromium if it is missing, and if that needs no question (as root on a Debian). A run of
- * tests does it once, before the tests, because a second `apt-get` at the same time fails.
+ * tests does it once, when Redis is installed, because a second `apt-get` at the same time fails.
  */
 export async function installBrowser(print: (text: string) => void): Promise<void> {
   if (findBrowser() !== undefined || loadInstallPolicy() === 'no') return
