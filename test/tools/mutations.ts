@@ -917,8 +917,15 @@ async function writeTable(caught: { mutation: Mutation; by: string }[]): Promise
   await writeFile(join(ROOT, 'test/tools/mutations.md'), `${[...head, ...rows].join('\n')}\n`)
 }
 
+const USAGE = `npm run test:mutations             every mutation, and writes the table in mutations.md
+npm run test:mutations -- <text>   the mutations whose script or name contains the text`
+
 async function main([word = '']: string[]): Promise<number> {
   const chosen = MUTATIONS.filter(({ file, name }) => `${file} ${name}`.includes(word))
+  if (chosen.length === 0) {
+    console.log(word === '--help' ? USAGE : `No mutation contains "${word}".\n${USAGE}`)
+    return word === '--help' ? 0 : 1
+  }
   const folder = await copyProject()
   const postgres = await startPostgres({ dataDir: folder, print: () => undefined })
   process.env.TEST_DATABASE_URL = postgres.superuserUrl
