@@ -41,8 +41,7 @@ export class SourceAddresses {
   async note(): Promise<void> {
     const { redis, catalog, only, log } = this.#deps
     const sources = sourcesOf(catalog).filter(({ slug }) => only.length === 0 || only.includes(apiSlugOf(slug)))
-    // An address may contain a secret, so its digest is noted.
-    const current = sources.map((api) => ({ api, digest: hash('sha256', api.baseUrl, 'base64url').slice(0, 22) }))
+    const current = sources.map((api) => ({ api, digest: digestOf(api) }))
     const changed = current.filter(({ api, digest }) => this.#noted.get(api.slug) !== digest)
     if (changed.length === 0) return
     try {
@@ -62,4 +61,13 @@ export class SourceAddresses {
     await caps.of(api, SHARED_BUCKET).beginGradually({ forgetsLimit: true })
     log.info({ slug: api.slug }, 'the source has another address; its health begins anew')
   }
+}
+
+/**
+ * Digest of an address, because an address may contain a secret. An address that the operator
+ * chose differs from the same address in a document, to which no request goes if it is private.
+ */
+function digestOf({ baseUrl, isBaseUrlConfigured }: Api): string {
+  const address = isBaseUrlConfigured ? `${baseUrl} chosen` : baseUrl
+  return hash('sha256', address, 'base64url').slice(0, 22)
 }

@@ -97,6 +97,10 @@ test('a limit that a declared value meets closes the cap for a minute, as long a
   assert.ok((await limitOf(deps)).closedForMs < 0)
   const [change] = await deps.redis.xrange(upstreamKeys.healthChanges(SLUG), '-', '+')
   assert.deepEqual(change?.[1].slice(2, 8), ['from', 'Down', 'to', 'Healthy', 'cause', 'other-address'])
+  await openBreaker()
+  api.isBaseUrlConfigured = !api.isBaseUrlConfigured
+  await note()
+  assert.equal((await healthOf(deps)).isOpen, false, 'a private address is reached once the operator has chosen it')
 })
 
 test('rate headers in an answer to a caller hold for a minute, and if they say that no request is left, the cap stays closed until a probe has checked', async (t) => {
