@@ -43,8 +43,8 @@ export function searchApis(
   // did not allow them.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
   const callable = offeredApis(deps.catalog).filter((api) => isCallable(api) && isAllowed(api))
-  const named = category?.toLowerCase()
-  const ofCategory = callable.filter((api) => named === undefined || api.upstream.category === named)
+  const named = category === undefined ? undefined : folded(category)
+  const ofCategory = callable.filter(({ upstream }) => named === undefined || folded(upstream.category) === named)
   const found = rankApis(offeredApis(deps.catalog), query, (api) => ofCategory.includes(api))
   return {
     total: found.length,
@@ -66,6 +66,9 @@ export function searchApis(
     })),
   }
 }
+
+/** A category in any letter case, because the document of an own API may use capitals. */
+const folded = (category: string): string => category.trim().toLowerCase()
 
 function nothingHint(inCategory: number, inAll: number): string {
   if (inAll === 0) return 'No API can be called with this credential now.'

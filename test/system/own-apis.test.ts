@@ -287,6 +287,11 @@ describe('an own API', () => {
     })
     await withMcpClient(`${gateway.url}/mcp`, { 'x-api-key': reader }, {}, async ({ client }) => {
       assert.ok(!(await client.listTools()).tools.some(({ name }) => name === 'change_api'))
+      for (const category of ['Store Room', ' store room ']) {
+        const found = await client.callTool({ name: 'search_apis', arguments: { category } })
+        const { apis, total } = Object(found.structuredContent)
+        assert.deepEqual([total, apis[0]?.api], [1, 'depot'], category)
+      }
     })
     assert.equal(shop.createdBy('Model') + shop.createdBy('Agent'), 2)
   })
