@@ -1,3 +1,5 @@
+import { typescriptName } from '../browser/client-names.js'
+
 /**
  * The words of an endpoint's name, without repetition: `ip-lookup`, `/lookup` gives
  * `['ip-lookup']`.
@@ -9,10 +11,7 @@ export function endpointWords(slug: string, path: string): string[] {
 
 /** `['get', 'provider-key']` → `getProviderKey`. */
 export function camel(words: string[]): string {
-  const parts = words.flatMap((word) => word.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')
-  return parts
-    .map((part, index) => (index === 0 ? lowerFirst(part) : part.charAt(0).toUpperCase() + part.slice(1)))
-    .join('')
+  return typescriptName(words.join(' '))
 }
 
 /** `['weather', '/current']` → `WeatherCurrent`. */
@@ -20,5 +19,3 @@ export function pascal(words: string[]): string {
   const name = camel(words)
   return name.charAt(0).toUpperCase() + name.slice(1)
 }
-
-const lowerFirst = (word: string): string => word.charAt(0).toLowerCase() + word.slice(1)

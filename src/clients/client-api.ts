@@ -2,6 +2,7 @@ import type { ParameterSchema } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { endpointWords, pascal } from '../catalog/type-name.ts'
+import { ERRORS } from '../errors.ts'
 import { type JsonSchema, toDocumentSchema } from '../openapi/schemas.ts'
 
 /** An API as the generators of clients need it. */
@@ -66,6 +67,9 @@ export interface ClientGateway {
   /** The longest time of a call at the gateway, milliseconds. */
   callTimeoutMs: number
 }
+
+/** Codes of failures after which the same call may succeed. */
+export const RETRYABLE_CODES = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
 
 /** How much longer than the longest call a client waits, milliseconds. */
 export const TIMEOUT_SPARE_MS = 10_000

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { pythonMember, pythonName, pythonNames } from '../browser/client-names.js'
 import { pascal } from '../catalog/type-name.ts'
-import { ERRORS } from '../errors.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
 import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
   type ClientParameter,
+  RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
 } from './client-api.ts'
 import { literal, type PythonRecord, pythonType } from './python-types.ts'
@@ -39,7 +39,6 @@ const optionsWith = (callTimeoutMs: number): string[] => [
 
 /** The client for Python 3.9 and later, in one file without dependencies. */
 export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
-  const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
     `"""Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.py`,
     '',
@@ -70,7 +69,7 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
     `BASE_URL = ${JSON.stringify(baseUrl)}`,
     '',
     '# Failures after which the same call may succeed.',
-    `_RETRYABLE = frozenset(${JSON.stringify(retryable)})`,
+    `_RETRYABLE = frozenset(${JSON.stringify(RETRYABLE_CODES)})`,
     '',
     '',
     runtime(),

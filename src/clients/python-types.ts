@@ -1,3 +1,4 @@
+import { pascal } from '../catalog/type-name.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
 import { kindsOf } from './client-api.ts'
 
@@ -62,19 +63,13 @@ function objectType(schema: JsonSchema, wanted: string, records: PythonRecord[])
   }
   const members = Object.entries(properties).map(([member, inner]) => ({
     name: member,
-    type: pythonType(inner, `${name}${capitalised(member)}`, records),
+    type: pythonType(inner, `${name}${pascal([member])}`, records),
     description: inner.description as string | undefined,
   }))
   const required = new Set((schema.required as string[] | undefined) ?? [])
   records.push({ name, members, isTotal: Object.keys(properties).every((member) => required.has(member)) })
   return name
 }
-
-const capitalised = (word: string): string =>
-  word
-    .split(/[^A-Za-z0-9]+/)
-    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
-    .join('')
 
 /** Writes a JSON value as a Python literal. */
 export function literal(value: unknown): string {

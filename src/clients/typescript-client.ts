@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs'
 import { typescriptMember, typescriptName } from '../browser/client-names.js'
 import { ERRORS } from '../errors.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
-import { type ClientApi, type ClientEndpoint, type ClientGateway, TIMEOUT_SPARE_MS } from './client-api.ts'
+import {
+  type ClientApi,
+  type ClientEndpoint,
+  type ClientGateway,
+  RETRYABLE_CODES,
+  TIMEOUT_SPARE_MS,
+} from './client-api.ts'
 import { comment, memberName, typescriptType } from './typescript-types.ts'
 
 /** The parts of the client that do not depend on the catalog. */
@@ -11,7 +17,6 @@ const RUNTIME = ['runtime-answers', 'runtime'].map((name) => new URL(`./${name}.
 /** The TypeScript client in one file without dependencies: types and methods of every endpoint. */
 export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
-  const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
     `// Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.ts`,
     '//',
@@ -25,7 +30,7 @@ export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: 
     `export type ErrorCode =\n${codes.map((code) => `  | '${code}'`).join('\n')}`,
     '',
     '/** Failures after which the same call may succeed. */',
-    `const RETRYABLE: ReadonlySet<string> = new Set(${JSON.stringify(retryable)})`,
+    `const RETRYABLE: ReadonlySet<string> = new Set(${JSON.stringify(RETRYABLE_CODES)})`,
     '',
     `const TIMEOUT_MS = ${callTimeoutMs + TIMEOUT_SPARE_MS}`,
     '',

@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { capitalized } from '../portal/pages/parts.ts'
 import { cell } from './api-markdown.ts'
 import { ERROR_HELP } from './error-causes.ts'
 import type { Guide } from './guides.ts'
@@ -33,7 +34,7 @@ export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []
     '',
   ]
   for (const [category, apis] of categories) {
-    lines.push(`## ${category.charAt(0).toUpperCase()}${category.slice(1)}`, '')
+    lines.push(`## ${capitalized(category)}`, '')
     for (const { slug, upstream, endpoints } of apis) {
       const paths = [...endpoints.keys()].join(', ')
       lines.push(

@@ -8,7 +8,6 @@ const IMAGES = ['redis:7-alpine', 'valkey/valkey:8-alpine']
 
 /** A container engine that works and has an image, ready to run Redis on one directory. */
 export type RedisContainer = {
-  name: string
   /**
    * Arguments with which `docker` runs it in the foreground. Its configuration comes from standard
    * input.
@@ -44,7 +43,7 @@ export async function prepareContainer(
   const signal = async (sent: NodeJS.Signals) => {
     await runCommand('docker', ['kill', '--signal', sent, name], { timeoutMs: PROBE_MS })
   }
-  return { name, runArgs, remove, signal }
+  return { runArgs, remove, signal }
 }
 
 async function findImage(print: (text: string) => void): Promise<string | undefined> {

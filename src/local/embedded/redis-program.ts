@@ -5,7 +5,7 @@ const VERSION_MS = 10_000
 const REDIS_MIN = { major: 7, minor: 0 }
 
 /** A Redis server that can be started. `argv0` is the name under which it must be started. */
-export type RedisProgram = { command: string; argv0: string; version: string }
+export type RedisProgram = { command: string; argv0: string }
 
 /**
  * Finds a Redis or Valkey server on the PATH. Their check tools count too, because they are the
@@ -21,7 +21,7 @@ export async function findRedisProgram(): Promise<{ program?: RedisProgram; tooO
       if (code !== 0 || name === undefined) continue
       const [major = 0, minor = 0] = version.split('.').map(Number)
       if (major > REDIS_MIN.major || (major === REDIS_MIN.major && minor >= REDIS_MIN.minor)) {
-        return { program: { command, argv0, version } }
+        return { program: { command, argv0 } }
       }
       tooOld = `${command} ${version}`
     }
