@@ -81,7 +81,7 @@ class _Calls:
                 return received
             except GatewayError as error:
                 is_passing = error.code in _RETRYABLE or (
-                    error.code in _FOREIGN and error.status in _PASSING if request.is_safe else _is_unsent(error)
+                    error.code in _FOREIGN and error.status in _PASSING if request.is_safe else error._is_unsent
                 )
                 if not is_passing or retries >= self._retries_max:
                     raise
@@ -155,20 +155,21 @@ class _Connection:
     """The connection of a request. Another thread may end it while the request is under way."""
 
     def __init__(self) -> None:
-        self._socket: Optional[socket.socket] = None
+        #: None before it is open, so that nothing can have been sent.
+        self.socket: Optional[socket.socket] = None
         #: Why it was ended.
         self.ended: Optional[str] = None
 
     def opened(self, connected: socket.socket) -> None:
-        self._socket = connected
+        self.socket = connected
         if self.ended is not None:
             raise OSError(self.ended)
 
     def end(self, reason: str) -> None:
         self.ended = reason
-        if self._socket is not None:
+        if self.socket is not None:
             with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
@@ -192,10 +193,10 @@ def _send(given: _Request, timeout: float, connection: _Connection) -> _Received
             received = _receive(given, timeout, connection)
     except (OSError, http.client.HTTPException, ValueError) as cause:
         reason = connection.ended or getattr(cause, "reason", None) or cause
-        raise _no_answer(reason) from cause
+        raise _no_answer(reason, connection) from cause
     # A connection that ended may look like the end of an answer.
     if connection.ended is not None:
-        raise _no_answer(connection.ended)
+        raise _no_answer(connection.ended, connection)
     return received
 
 
@@ -210,10 +211,12 @@ def _receive(given: _Request, timeout: float, connection: _Connection) -> _Recei
             return _Received(_meta_of(failure.code, failure.headers), _json_of(failure))
 
 
-def _no_answer(reason: Any) -> GatewayError:
+def _no_answer(reason: Any, connection: _Connection) -> GatewayError:
     message = f"No answer arrived: {reason}."
     words = {"code": "NO_ANSWER", "message": message, "hint": "Check base_url and the network.", "docs": ""}
-    return GatewayError(0, {}, words)
+    error = GatewayError(0, {}, words)
+    error._is_unsent = connection.socket is None
+    return error
 
 
 # Balancers refuse the name that Python gives by itself.
@@ -225,12 +228,6 @@ _FOREIGN = frozenset(["INVALID_ANSWER", "NO_ANSWER"])
 
 # Statuses of proxies and balancers that pass by themselves; 0 is no answer.
 _PASSING = frozenset([0, 408, 425, 429, 500, 502, 503, 504])
-
-
-def _is_unsent(error: GatewayError) -> bool:
-    """Whether no connection was opened, so that nothing can have been sent."""
-    reason = getattr(error.__cause__, "reason", None)
-    return error.code == "NO_ANSWER" and isinstance(reason, (ConnectionRefusedError, socket.gaierror))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

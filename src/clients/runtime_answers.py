@@ -48,6 +48,8 @@ class GatewayError(Exception):
         self.request_id: Optional[str] = headers.get("x-request-id")
         #: Names the call in the log of your calls.
         self.call_id: Optional[str] = headers.get("x-call-id")
+        # Whether no connection was opened, so that the gateway cannot have got the call.
+        self._is_unsent = False
 
 
 class _BatchCall(TypedDict):

@@ -256,6 +256,21 @@ describe('the clients', () => {
     await new Promise((done) => nobody.close(done))
     for (const outcome of await inEach('once', [], `http://127.0.0.1:${port}`))
       assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 1 })
+    if (!(await isThere('python3'))) return
+    const program = `
+import errno, socket
+from client import Gateway, GatewayError
+
+def unreachable(*_, **__):
+    raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+socket.create_connection = unreachable
+waits = []
+try:
+    Gateway("k", retries_max=1, on_retry=lambda *given: waits.append(given)).call("mock-data", "posts", {}, method="POST", once=True)
+except GatewayError as error:
+    print(error.code, len(waits))`
+    assert.equal((await run('python3', ['-c', program], { cwd: folder })).stdout, 'NO_ANSWER 1\n')
   })
 
   it('the clients wait for an answer no longer than their timeout, and say why there is none', async () => {
