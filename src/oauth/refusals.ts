@@ -34,6 +34,8 @@ const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)
 /** Message of the library if this client address may not fetch the document now. */
 const REFUSED_DOCUMENT = 'client_id metadata document fetch not allowed'
 
+const UNREAD_WORDS = 'The document that describes the application cannot be read now. Try again later'
+
 /** Seconds after which the document of an application may be readable. */
 const DOCUMENT_RETRY_SECONDS = 30
 
@@ -52,7 +54,7 @@ export function tellOfDocument(context: Answering): void {
   tryAgainLater(context)
   context.body = {
     error: 'temporarily_unavailable',
-    error_description: 'The document that describes the application cannot be read now. Try again later.',
+    error_description: `${UNREAD_WORDS}.`,
   }
 }
 
@@ -107,9 +109,12 @@ export function renderError(context: KoaContextWithOIDC, { errorPage }: Authoriz
   if (context.status < 400) context.status = 400
   if (words === REFUSED_DOCUMENT) tryAgainLater(context)
   // Applications keep the id with which they registered, and do not see the text of this page.
-  const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
+  // Adding the gateway again does not help an application whose document cannot be read.
+  const isUnread = UNREAD_DOCUMENT.test(words)
+  const isUnknown = !isUnread && context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
+  const shown = isUnread ? UNREAD_WORDS : oneLine(words, ERROR_CHARACTERS_MAX)
   const hint = isUnknown ? ' If this happens again, remove this gateway from the application and add it again.' : ''
-  context.body = errorPage('The application cannot sign in', `${oneLine(words, ERROR_CHARACTERS_MAX)}.${hint}`)
+  context.body = errorPage('The application cannot sign in', `${shown}.${hint}`)
 }
 
 /**

@@ -157,6 +157,10 @@ describe('the authorization server', () => {
     assert.deepEqual(await renew('waits'), [400, null, 'invalid_grant'])
     describedAs(document('https://agent.example/other.json'))
     assert.equal((await renew('wrong'))[0], 400)
+    describedAs({}, 502)
+    const page = await (await ask('https://agent.example/again.json')).text()
+    assert.match(page, /The document that describes the application cannot be read now\. Try again later\./)
+    assert.doesNotMatch(page, /add it again/)
   })
 
   it('the authorization server says on its page what a user can do about an application that it does not know', async () => {
