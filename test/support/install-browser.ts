@@ -19,6 +19,7 @@ const STEP_MS_MAX = 5 * 60_000
 /**
  * Installs Chromium if it is missing, and if that needs no question (as root on a Debian). A run of
  * tests does it once, when Redis is installed, because a second `apt-get` at the same time fails.
+ * The tests that run meanwhile come first.
  */
 export async function installBrowser(print: (text: string) => void): Promise<void> {
   if (findBrowser() !== undefined || loadInstallPolicy() === 'no') return
@@ -26,7 +27,7 @@ export async function installBrowser(print: (text: string) => void): Promise<voi
   print(`Installing ${PACKAGES[0]} for the tests of pages …`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   const aptGet = (...args: string[]) =>
-    runCommand('apt-get', ['-o', 'DPkg::Lock::Timeout=60', ...args], { timeoutMs: STEP_MS_MAX, env })
+    runCommand('nice', ['apt-get', '-o', 'DPkg::Lock::Timeout=60', ...args], { timeoutMs: STEP_MS_MAX, env })
   // An old package list may be good enough, so a failed update is ignored.
   await aptGet('update')
   let problem = ''
