@@ -327,8 +327,7 @@ async function withServices(tests: string[], runAll: (folder: string) => Promise
     await Promise.all([prepareDatabases(postgres.superuserUrl), startRedisServers(folder, servers), bundlePackages()])
     setPriorityIfAllowed(priority)
     const installing = tests.some(needsBrowser) ? installBrowserBeside(folder) : undefined
-    const code = await runAll(folder)
-    await installing
+    const [code] = await Promise.all([runAll(folder), installing])
     return code
   } finally {
     await Promise.all(servers.map(({ stop }) => stop()))
