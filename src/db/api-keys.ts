@@ -151,14 +151,16 @@ export async function lockLiveKeys(transaction: Db, userId: string): Promise<voi
 }
 
 /**
- * Counts live keys that no other key has replaced. `others` counts only the keys that other
- * accounts made.
+ * Counts live keys that no other key has replaced. `others` counts only the keys of teams that
+ * other accounts made, including accounts that were deleted since.
  */
 export async function countLiveKeys(db: Db, userId: string): Promise<{ count: number; others: number }> {
   const { count, others } = await db
     .selectFrom('api_keys')
     .select(({ fn }) => fn.countAll<string>().as('count'))
-    .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
+    .select(
+      sql<string>`count(*) filter (where team_id is not null and created_by is distinct from user_id)`.as('others'),
+    )
     .where('user_id', '=', userId)
     .where('revoked_at', 'is', null)
     .where('replaced_by', 'is', null)

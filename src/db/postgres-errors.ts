@@ -37,7 +37,7 @@ function isUnavailable(error: unknown): boolean {
  */
 const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
   [/^team_members_user_id_fkey$/, 'USER_NOT_FOUND'],
-  [/_(user|owner|account)_id_fkey$/, 'INVALID_TOKEN'],
+  [/_(user_id|owner_id|account_id|created_by)_fkey$/, 'INVALID_TOKEN'],
   [/_team_id_fkey$/, 'TEAM_NOT_FOUND'],
   [/_connection_id_fkey$/, 'CONNECTION_NOT_FOUND'],
 ]

@@ -62,11 +62,16 @@ describe('leaving', () => {
   }
 
   it('a key and a team that are created while the account is deleted are refused as of an account that is gone', async () => {
+    const owner = await signUp(gateway)
+    const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
     for (const [path, wanted] of [
       ['/v1/keys', { environment: 'test' }],
+      ['/v1/keys', { environment: 'test', teamId: team.id }],
       ['/v1/teams', { name: 'a team' }],
     ] as const) {
       const account = await signUp(gateway)
+      const added = { email: account.email, role: 'admin' }
+      await send(gateway, `/v1/teams/${team.id}/members`, { token: owner.token, body: added })
       const client = new pg.Client(gateway.services.databaseUrl)
       await client.connect()
       try {
