@@ -122,7 +122,8 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
     const code = 'REGISTRATION_THROTTLED' as const
     const minute = { name: 'client-register', max: REGISTRATIONS_PER_MINUTE, code } as const
     const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: DAY_MS, code } as const
-    for (const throttle of [minute, day]) await takeThrottles(context, throttlesOfClient(request.ip, throttle))
+    const throttles = [minute, day].flatMap((throttle) => throttlesOfClient(request.ip, throttle))
+    await takeThrottles(context, throttles)
     return await passBody(request, reply)
   }
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

@@ -12,7 +12,7 @@ import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { withAnnouncement } from '../limits/account-version.ts'
-import { takeThrottle } from '../throttles/throttle.ts'
+import { takeThrottles } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
@@ -158,8 +158,10 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
     code: 'RATE_LIMIT_EXCEEDED',
     hint: 'Wait before you add more members',
   } as const
-  await takeThrottle(context, { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE })
-  const refund = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
+  const [, refund] = await takeThrottles(context, [
+    { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE },
+    { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE },
+  ])
   const user = await findUserByEmail(context.db, email)
   if (!user) {
     const isClosed = context.config.accounts.signup === 'closed'

@@ -69,14 +69,8 @@ type Refund = () => void
  * @throws GatewayError with the throttle's code
  */
 export async function takeThrottle(deps: ThrottleDeps, throttle: Throttle): Promise<Refund> {
-  const unit = randomBytes(6).toString('base64url')
-  await take(deps, throttle, unit)
-  return () => {
-    if (throttle.max === 0) return
-    deps.redis
-      .zrem(keyOf(throttle), unit)
-      .catch((error) => deps.log.debug({ err: error, throttle: throttle.name }, 'failed to give back a throttle unit'))
-  }
+  const [refund = () => undefined] = await takeThrottles(deps, [throttle])
+  return refund
 }
 
 /**
@@ -85,7 +79,8 @@ export async function takeThrottle(deps: ThrottleDeps, throttle: Throttle): Prom
  * @throws GatewayError with the throttle's code
  */
 export async function checkThrottle(deps: ThrottleDeps, throttle: Throttle): Promise<void> {
-  await take(deps, throttle, '')
+  const waitMs = await take(deps, throttle, '')
+  if (waitMs > 0) throw refusal(throttle, waitMs)
 }
 
 /** Forgets the units of a throttle. */
@@ -99,17 +94,36 @@ export async function clearThrottle({ redis, log }: ThrottleDeps, throttle: Thro
  * Takes a unit of each throttle, or of none if one of them refuses.
  *
  * @returns functions that give the units back, in the order of the throttles
- * @throws GatewayError with the code of the throttle that refuses
+ * @throws GatewayError with the code of the first throttle that refuses. Its Retry-After is the
+ *   time until none of them refuses
  */
 export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): Promise<Refund[]> {
   const refunds: Refund[] = []
-  try {
-    for (const throttle of throttles) refunds.push(await takeThrottle(deps, throttle))
-    return refunds
-  } catch (error) {
+  for (const [index, throttle] of throttles.entries()) {
+    const unit = randomBytes(6).toString('base64url')
+    const waitMs = await take(deps, throttle, unit)
+    if (waitMs === 0) {
+      refunds.push(refundOf(deps, throttle, unit))
+      continue
+    }
     for (const refund of refunds) refund()
-    throw error
+    const others = await Promise.all(throttles.slice(index + 1).map((other) => take(deps, other, '')))
+    throw refusal(throttle, Math.max(waitMs, ...others))
   }
+  return refunds
+}
+
+function refundOf({ redis, log }: ThrottleDeps, throttle: Throttle, unit: string): Refund {
+  return () => {
+    if (throttle.max === 0) return
+    redis
+      .zrem(keyOf(throttle), unit)
+      .catch((error) => log.debug({ err: error, throttle: throttle.name }, 'failed to give back a throttle unit'))
+  }
+}
+
+function refusal({ code, hint }: Throttle, retryAfterMs: number): GatewayError {
+  return new GatewayError(code, { retryAfterMs, ...(hint === undefined ? {} : { hint }) })
 }
 
 /** How an attempt ended: it succeeded, or it failed with this code. */
@@ -142,19 +156,24 @@ export async function makeThrottled<T>(
 
 const keyOf = ({ name, subject }: Throttle): string => keys.throttle(name, subject)
 
-async function take({ redis, log, now }: ThrottleDeps, throttle: Throttle, unit: string): Promise<void> {
-  const { name, max, windowMs = MINUTE_MS, waitMsMax = 0, code, hint } = throttle
-  if (max === 0) return
-  let waitMs = 0
+/**
+ * Takes a unit of a throttle.
+ *
+ * @param unit empty: none is taken
+ * @returns 0 if the unit is or could be taken; otherwise the milliseconds until it can be
+ */
+async function take({ redis, log, now }: ThrottleDeps, throttle: Throttle, unit: string): Promise<number> {
+  const { name, max, windowMs = MINUTE_MS, waitMsMax = 0 } = throttle
+  if (max === 0) return 0
   try {
     const values = [now?.() ?? '', max, unit, windowMs, waitMsMax]
-    waitMs = Number(await takeUnit.run(redis, [keyOf(throttle)], values))
+    return Number(await takeUnit.run(redis, [keyOf(throttle)], values))
   } catch (error) {
     // Fails open, because accounts must work without Redis. The limit on concurrent password hashes
     // still slows a guesser down.
     log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
+    return 0
   }
-  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs, ...(hint === undefined ? {} : { hint }) })
 }
 
 /** Correct passwords per minute of one account, at log-in and when the password changes. */

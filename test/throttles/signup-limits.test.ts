@@ -34,6 +34,26 @@ it('sign-ups count for their network if an account was created or existed alread
   await limitSignups(wider, { address: '192.0.2.7', network: '192.0.2.7' }, async () => undefined)
 })
 
+it('a refused sign-up may come again when no limit refuses it, although the limit of the minute refuses it first', async () => {
+  const config = loadConfig({
+    ...testSecrets(),
+    ...{ DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' },
+    ...{ SIGNUP_PER_MINUTE: '1', SIGNUP_PER_HOUR: '1', SIGNUP_PER_DAY: '9' },
+  })
+  let now = Date.parse('2026-11-28T12:00:00Z')
+  const deps = { redis, log: createLog({ level: 'silent', pretty: false }, 'test'), config, now: () => now }
+  const signUp = () => limitSignups(deps, { address: '192.0.2.8', network: '192.0.2.8' }, async () => undefined)
+  await signUp()
+  now += 10_000
+  await assert.rejects(signUp(), (error) => {
+    assert.ok(error instanceof GatewayError)
+    assert.equal(error.details.retryAfterMs, 3_590_000)
+    return true
+  })
+  now += 3_590_000
+  await signUp()
+})
+
 it('sign-ups are bounded for each size of network: an IPv6 /64, four times as many for a /48, twenty times for a /32, and eight times for an IPv4 /24', async () => {
   const config = loadConfig({
     ...testSecrets(),
