@@ -28,14 +28,13 @@ export async function teamFor(
 
 /**
  * As `teamFor`, with a lock for a user who is about to change the team. Until the transaction ends,
- * nobody can delete or transfer the team, change a role in it, or remove a member together with
- * keys.
+ * nobody can delete or transfer the team, change a role in it, or remove a member.
  */
 export async function lockTeamFor(
   transaction: Db,
   { teamId, userId }: { teamId: string; userId: string },
   roles: Role[],
-): Promise<Team> {
+): Promise<Team & { role: Role }> {
   if (isUuid(teamId)) await lockTeam(transaction, teamId)
   return await teamFor(transaction, { teamId, userId }, roles)
 }

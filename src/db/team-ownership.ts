@@ -18,8 +18,8 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
 
 /**
  * Locks a team until the transaction ends. Meanwhile nobody can transfer or delete it, change a
- * role in it, or remove a member together with keys. Whoever makes a key for the team holds the
- * lock too, so that no key outlives the membership that allowed it.
+ * role in it, or remove a member. Whoever makes a key for the team holds the lock too, so that no
+ * key outlives the membership that allowed it.
  *
  * @returns its owner; undefined if the team does not exist
  */

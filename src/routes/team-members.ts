@@ -121,24 +121,20 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     },
   }
   app.delete('/v1/teams/:id/members/:memberId', remove, async (request, reply) => {
-    const { id, memberId } = request.params
+    const { id: teamId, memberId } = request.params
     const { user } = sessionOf(request)
-    const team = await teamFor(db, { teamId: id, userId: user.id }, ALL_ROLES)
-    const member = await memberOf(db, id, memberId)
-    if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
-    if (member.role === 'owner') throw ownerImmutable(member.id === user.id)
     const revokesKeys = request.query.revokeKeys === 'true'
-    const removed = await withAnnouncement(
-      { redis, log: request.log },
-      revokesKeys ? [team.owner_id] : [],
-      async (accountIds) => {
-        const removal = await removeMember(db, { teamId: id, memberId, revokesKeys })
-        // The team may have another owner by now.
-        if (removal?.keysEndedOf !== undefined) accountIds.add(removal.keysEndedOf)
-        return removal
-      },
+    await withAnnouncement({ redis, log: request.log }, [], (accountIds) =>
+      db.transaction().execute(async (transaction) => {
+        // Checked under the lock, because of two admins who remove each other only one may succeed.
+        const team = await lockTeamFor(transaction, { teamId, userId: user.id }, ALL_ROLES)
+        const member = await memberOf(transaction, teamId, memberId)
+        if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
+        if (member.role === 'owner') throw ownerImmutable(member.id === user.id)
+        if (revokesKeys) accountIds.add(team.owner_id)
+        await removeMember(transaction, { teamId, memberId: member.id, revokesKeys })
+      }),
     )
-    if (!removed) throw new GatewayError('MEMBER_NOT_FOUND')
     return reply.status(204).send()
   })
 }
@@ -175,7 +171,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
       tokens: { param: 'email' },
     })
   }
-  refund()
+  refund?.()
   return user.id
 }
 

@@ -152,6 +152,40 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
+  it('teams leave their owner half of the key slots although the admin who made keys has deleted the account', async () => {
+    const [helper, teamId] = [await signUp(gateway), await makeTeam()]
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: helper.email, role: 'admin' })
+    const made = await Promise.all(Array.from({ length: 25 }, () => makeKey(helper, teamId)))
+    await sql(gateway, 'delete from users where id = $1', [helper.id])
+    const refused = await as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })
+    assert.deepEqual([refused.status, refused.body.code], [409, 'KEY_LIMIT_REACHED'])
+    assert.equal((await as(owner, 'DELETE', `/v1/keys/${made[0]?.id}`)).status, 204)
+    assert.equal((await as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })).status, 201)
+    await as(owner, 'DELETE', `/v1/teams/${teamId}`)
+  })
+
+  it('of two admins who remove each other at once, only the first succeeds', async () => {
+    const [other, teamId] = [await signUp(gateway), await makeTeam()]
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: other.email, role: 'admin' })
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    try {
+      await client.query('begin')
+      await client.query('select 1 from teams where id = $1 for no key update', [teamId])
+      const removing = [
+        as(admin, 'DELETE', `/v1/teams/${teamId}/members/${other.id}`),
+        as(other, 'DELETE', `/v1/teams/${teamId}/members/${admin.id}`),
+      ]
+      await until(async () => (await waiting()) === removing.length)
+      await client.query('commit')
+      const statuses = (await Promise.all(removing)).map(({ status }) => status)
+      assert.deepEqual(statuses.toSorted(), [204, 404])
+    } finally {
+      await client.end()
+    }
+    await as(owner, 'DELETE', `/v1/teams/${teamId}`)
+  })
+
   // Nobody has asked the new owner. Until it has given roles, no other member makes a key that
   // counts against its plan.
   it('teams can be handed over: everybody else becomes a plain member, and keys that the new owner has not made end', async () => {
