@@ -3,7 +3,7 @@ import type { CallLimits } from '../config.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { originOf } from '../http/request/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
-import { PLAN_OF_TIER } from '../limits/plans.ts'
+import { callsOf, PLAN_OF_TIER } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
@@ -118,7 +118,7 @@ function checkFits(count: number, { mode, allowance, connection }: Principal, pl
     const owner = max === ofPlan ? 'plan' : connection ? 'account' : 'key'
     const application = owner === 'account' ? 'this application ' : ''
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `The ${owner} allows ${application}${max} calls a ${period}; the batch has ${count}.`,
+      message: `The ${owner} allows ${application}${callsOf(max)} a ${period}; the batch has ${count}.`,
       tokens: { param: 'calls', limit: max },
     })
   }

@@ -77,12 +77,18 @@ function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quo
 
 type Limit = Pick<Quote, 'waitMs' | 'limitedBy'>
 
-/** The limits in the order in which they refuse. Nobody knows when a call in flight will end. */
+/**
+ * The first limit that refuses, and the time until none refuses. Nobody knows when a call in flight
+ * will end.
+ */
 function accountLimit(limits: LimitState): Limit | undefined {
   const { minuteLeft, monthLeft, inFlightLeft } = allowanceOf(limits)
   if (inFlightLeft === 0) return { waitMs: null, limitedBy: 'in-flight' }
-  if (minuteLeft === 0) return { waitMs: Math.ceil(tightestMinute(limits).resetMs), limitedBy: 'minute' }
-  return monthLeft === 0 ? { waitMs: Math.ceil(limits.month?.resetMs ?? 0), limitedBy: 'month' } : undefined
+  const minuteMs = minuteLeft === 0 ? tightestMinute(limits).resetMs : 0
+  const monthMs = monthLeft === 0 ? (limits.month?.resetMs ?? 0) : 0
+  const waitMs = Math.ceil(Math.max(minuteMs, monthMs))
+  if (minuteLeft === 0) return { waitMs, limitedBy: 'minute' }
+  return monthLeft === 0 ? { waitMs, limitedBy: 'month' } : undefined
 }
 
 /** Nobody knows when an operator will resume the API. */

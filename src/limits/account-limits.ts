@@ -54,7 +54,7 @@ const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), 
 
 type ScriptReply =
   | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-credential-count', now: number]
-  | [decision: string, now: number, granted: number, leases: number, nextEndMs: number, ...used: number[]]
+  | [decision: string, now: number, granted: number, leases: number, waitMs: number, ...used: number[]]
 
 export interface LimitRequest extends LimitQuery {
   callId: string
@@ -223,7 +223,7 @@ async function acquireInMonth(
       await redis.set(credentialMonth, used, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, granted = 0, leases = 0, nextEndMs = 0, ...used] = reply
+    const [decision, now, granted = 0, leases = 0, waitMs = 0, ...used] = reply
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
@@ -236,7 +236,7 @@ async function acquireInMonth(
       minute: { used: inMinute + calls, resetMs },
       month: perMonth < 0 ? undefined : { used: inMonth + calls, resetMs: monthMs },
       inFlight: inFlight + leaseCount,
-      nextEndMs,
+      waitMs,
       credential: ofCredential.length === 0 ? undefined : credentialState(subject, ofCredential, { calls, leaseCount }),
     })
     return { decision, granted, leases, stateAfter }

@@ -12,10 +12,11 @@ export interface LimitState {
   month: { used: number; resetMs: number } | undefined
   inFlight: number
   /**
-   * If the number of calls in flight refuses a call: time until the first of them is expected to
-   * end, milliseconds. 0 if it may end at any moment, or if nothing refuses.
+   * If a limit refuses a call: time until no limit refuses it, milliseconds. For calls in flight it
+   * is the time until the first of them is expected to end. 0 if it may end at any moment, or if
+   * nothing refuses.
    */
-  nextEndMs: number
+  waitMs: number
   /** Limits that the owner of the credential has set. */
   credential: CredentialState | undefined
 }

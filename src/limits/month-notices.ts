@@ -5,6 +5,7 @@ import { findCredentialName, type Notice } from '../db/notices.ts'
 import type { LimitSubject } from './account-limits.ts'
 import type { LimitState } from './limit-state.ts'
 import { monthOf } from './month.ts'
+import { callsOf } from './plans.ts'
 
 /**
  * If a notice was sent, or if nobody wants it, how long until this process checks again,
@@ -84,7 +85,7 @@ export class MonthNotices {
     return await sendNotices(this.#deps, { accountId, notices: [notice] }, () => ({
       subject: `${share} of this month's calls ${notice.kind === 'month-80' ? 'are' : 'have been'} used`,
       lines: [
-        `${used} of the ${max} calls a month ${whose} are used. The count starts again from zero on ${resetsAt} (UTC).`,
+        `${used} of the ${callsOf(max)} a month ${whose} ${max === 1 ? 'is' : 'are'} used. The count starts again from zero on ${resetsAt} (UTC).`,
         notice.kind === 'month-100' ? 'The gateway refuses further live calls until then; test calls work.' : undefined,
         `Usage by day, API and key: ${config.http.baseUrl}/account`,
       ].filter((line) => line !== undefined),

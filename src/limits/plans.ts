@@ -10,6 +10,9 @@ export const PLAN_OF_TIER: Readonly<Record<Tier, PlanName>> = {
   enterprise: 'Elite (contract)',
 }
 
+/** A number of calls in words: `1 call`, `10 calls`. */
+export const callsOf = (count: number): string => `${count} ${count === 1 ? 'call' : 'calls'}`
+
 export function isTierAtLeast(tier: Tier, required: Tier): boolean {
   return TIERS.indexOf(tier) >= TIERS.indexOf(required)
 }

@@ -11,7 +11,7 @@ const state: LimitState = {
   minute: { used: 3, resetMs: 58_000 },
   month: { used: 40, resetMs: 100_000 },
   inFlight: 1,
-  nextEndMs: 0,
+  waitMs: 0,
   credential: undefined,
 }
 

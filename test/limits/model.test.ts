@@ -89,12 +89,21 @@ class Holder {
   }
 
   /**
-   * When a unit of the minute comes back, even if the limit was lowered and the count is over it.
+   * When so many units of the minute have come back, even if the limit was lowered and the count is
+   * over it.
    */
-  resetMs(now: number): number {
+  resetMs(now: number, wanted: number): number {
     const byAge = [...this.minute.values()].sort((a, b) => a - b)
-    const at = byAge[Math.max(0, byAge.length - this.perMinute)]
+    const at = byAge[Math.max(0, byAge.length + wanted - 1 - this.perMinute)]
     return at === undefined ? 0 : at + 60_000 - now
+  }
+
+  /** Until so many more calls fit into minute and month. A call in flight may end at any moment. */
+  waitMs(now: number, wanted: number): number {
+    return Math.max(
+      this.minute.size + wanted > this.perMinute ? this.resetMs(now, wanted) : 0,
+      this.used(now) + wanted > this.perMonth ? monthOf(now).endsAt - now : 0,
+    )
   }
 }
 
@@ -111,6 +120,11 @@ class Model {
 
   advance(now: number): void {
     for (const holder of [this.account, ...Object.values(this.credentials)]) holder.advance(now)
+  }
+
+  /** The Retry-After of a refusal: until none of the limits refuses so many calls. */
+  retryAfterMs(now: number, by: Credential, wanted: number): number {
+    return Math.max(1_000, ...this.holders(by).map((holder) => holder.waitMs(now, wanted)))
   }
 
   refuser(now: number, by: Credential): Holder | undefined {
@@ -268,7 +282,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const id = `call-${index}`
           const refuser = model.refuser(now, by)
           const expected = refuser?.refusal(now)
-          const resetMs = refuser?.resetMs(now)
+          const retryAfterMs = model.retryAfterMs(now, by, 1)
           try {
             const state = await accountLimits.acquire({ ...request(by), callId: id })
             assert.equal(expected, undefined)
@@ -278,7 +292,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
           } catch (error) {
             if (!(error instanceof GatewayError)) throw error
             assert.equal(error.code, expected)
-            if (expected === 'RATE_LIMIT_EXCEEDED') assert.equal(error.details.retryAfterMs, resetMs)
+            assert.equal(error.details.retryAfterMs, retryAfterMs)
           }
         } else if (op === 'batch') {
           const take = pick % 2 === 0 ? 'all' : 'fit'
@@ -286,9 +300,12 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const room = model.roomOf(now, by)
           const granted = take === 'all' && room < callIds.length ? 0 : Math.min(room, callIds.length)
           const leases = Math.min(granted, model.leasesLeft(by))
-          const batch = await accountLimits
-            .acquireBatch({ ...request(by), callIds, take })
-            .catch((error: unknown) => (error instanceof GatewayError ? undefined : assert.fail(String(error))))
+          const retryAfterMs = model.retryAfterMs(now, by, take === 'all' ? callIds.length : 1)
+          const batch = await accountLimits.acquireBatch({ ...request(by), callIds, take }).catch((error: unknown) => {
+            assert.ok(error instanceof GatewayError, String(error))
+            assert.equal(error.details.retryAfterMs, retryAfterMs)
+            return undefined
+          })
           assert.ok(batch !== STALE)
           assert.deepEqual([batch?.granted ?? 0, batch?.leases ?? 0], [granted, Math.max(0, leases)])
           if (!batch) continue

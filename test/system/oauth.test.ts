@@ -275,7 +275,7 @@ describe('an application that signs in', () => {
     const { body: answer } = await send(gateway, '/v1/batch', { token, body, headers: { accept: 'application/json' } })
     const { code, message } = answer.results[1].error
     assert.equal(code, 'MONTHLY_QUOTA_EXCEEDED', JSON.stringify(answer))
-    assert.match(message, /this application 1 calls a month/)
+    assert.match(message, /this application 1 call a month/)
   })
 
   it('an application that signs in finds by search_apis the APIs that its user allowed, and no others', async () => {

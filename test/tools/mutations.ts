@@ -319,12 +319,8 @@ export const MUTATIONS: Mutation[] = [
   limits('acquire', 'the month is not counted', "redis.call('INCRBY', limits.month, granted)"),
   limits('acquire', 'a credential has no limits', 'credential and {credential, account} or {account}', '{account}'),
   limits('acquire', 'leases never end', "redis.call('ZREMRANGEBYSCORE', limits.leases, '-inf', nowMs)\n"),
-  limits(
-    'acquire',
-    'a lowered limit tells the wrong wait',
-    'limits.inMinute + granted + wanted - limits.perMinute - 1 or 0',
-    '0 or 0',
-  ),
+  limits('acquire', 'a lowered limit tells the wrong wait', 'isRefusing and surplus - 1 or 0', '0 or 0'),
+  limits('acquire', 'a refusal does not wait for a month that refuses too', 'waitFor(monthEnd - nowMs)', 'waitFor(0)'),
   limits(
     'acquire',
     'each call that comes alone may wait for a lease',

@@ -19,11 +19,12 @@
      Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count',
              and the time; else the limit that refuses the other calls ('ok': none; 'in-flight',
              'minute' or 'month', of the credential with 'credential-' before it), the time, number
-             of calls that have their units, number of calls that have a lease; ms until the first
-             call in flight is expected to end, if those refuse (0: at any moment); and of the
-             account and then of the credential, as they were before: units of the minute, calls in
-             flight, units of the month, and ms until a unit of the minute comes back (if the minute
-             refuses a call: until that call fits; if it refuses 'all': until all fit) ]]
+             of calls that have their units, number of calls that have a lease; ms until none of the
+             limits refuses the other calls (for calls in flight: until the first of them is
+             expected to end; 0: at any moment); and of the account and then of the credential, as
+             they were before: units of the minute, calls in flight, units of the month, and ms
+             until a unit of the minute comes back (if the minute refuses a call: until that call
+             fits; if it refuses 'all': until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
 local VERSION, EXPECTED_ENDS = KEYS[1], KEYS[5]
@@ -122,26 +123,31 @@ local function msToNextEnd(leasesOf)
   return soonest
 end
 
-local reply = {decision, nowMs, granted, leases, 0}
+-- So many calls must fit before the refused calls may come again.
+local wanted = granted < count and (take == 'all' and count or 1) or 0
+local waitMs, usedBefore = 0, {}
+local function waitFor(ms) waitMs = math.max(waitMs, ms) end
 for index = #allLimits, 1, -1 do
   local limits = allLimits[index]
   -- If nobody ends a lease, it expires. If the clock was set back meanwhile, the lease is shortened
   -- to the end of the longest lease that may begin now.
-  if decision == limits.prefix .. 'in-flight' then
+  if limits.inFlightMax >= 0 and wanted > 0 and limits.inFlight + leases >= limits.inFlightMax then
     followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
-    reply[5] = msToNextEnd(limits.leases)
+    waitFor(msToNextEnd(limits.leases))
   end
   -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more
   -- entries must leave first.
   if limits.perMinute >= 0 then
-    local wanted = take == 'all' and count or 1
-    local isRefusing = decision == limits.prefix .. 'minute'
+    local surplus = limits.inMinute + granted + wanted - limits.perMinute
+    local isRefusing = wanted > 0 and surplus > 0
     -- The rank of the entry that must leave the window before the wanted calls fit.
-    local rank = isRefusing and limits.inMinute + granted + wanted - limits.perMinute - 1 or 0
+    local rank = isRefusing and surplus - 1 or 0
     local entry = redis.call('ZRANGE', limits.minute, rank, rank, 'WITHSCORES')
     if entry[2] then limits.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
     if limits.resetMs > MINUTE_MS and followSetBack(limits.minute, string.format('%.0f', nowMicros)) then limits.resetMs = MINUTE_MS end
+    if isRefusing then waitFor(limits.resetMs) end
   end
-  for _, value in ipairs({limits.inMinute, limits.inFlight, limits.inMonth, limits.resetMs}) do reply[#reply + 1] = value end
+  if limits.perMonth >= 0 and wanted > 0 and limits.inMonth + granted + wanted > limits.perMonth then waitFor(monthEnd - nowMs) end
+  for _, value in ipairs({limits.inMinute, limits.inFlight, limits.inMonth, limits.resetMs}) do usedBefore[#usedBefore + 1] = value end
 end
-return reply
+return {decision, nowMs, granted, leases, waitMs, unpack(usedBefore)}
