@@ -15,7 +15,10 @@ export interface UsageEntry {
   /** HTTP status with which the call ended. */
   status: number
   mode: Environment
-  /** Whether the call was refused before it was queued. Such a call is shown but never charged. */
+  /**
+   * Whether the call was refused before it was queued, or cancelled before a request was sent.
+   * Such a call is shown but never charged.
+   */
   isRefused: boolean
 }
 

@@ -1,6 +1,6 @@
 import type { UsageEntry } from '../db/usage.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { usageStatusOf, type Verdict } from '../queue/verdict.ts'
+import { refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
@@ -20,7 +20,9 @@ const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { 
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, verdict } of calls) {
-    const [status, isRefused] = [usageStatusOf(verdict), verdict.reach === 'refused']
+    const [status, refund] = [shownStatusOf(verdict), refundOf(verdict)]
+    // The calls of the month are counted by their status, except these.
+    const isRefused = refund === 'all' || (refund === 'month' && status < 500)
     const day = new Date(call.limitsAcquiredAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
     const key = keyId ?? 'session'

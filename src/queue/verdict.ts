@@ -35,29 +35,22 @@ export interface Verdict {
  */
 export type Refund = 'nothing' | 'month' | 'all'
 
-/** The status in log and metrics of a call whose caller has left (nginx uses the same). */
+/** The status in usage, log and metrics of a call whose caller has left (nginx uses the same). */
 export const CALLER_LEFT_STATUS = 499
 
-/** The status in log and metrics of a call that its worker or a cancellation ended. */
+/** The status in usage, log and metrics of a call that its worker or a cancellation ended. */
 export function shownStatusOf({ code }: Pick<Verdict, 'code'>): number {
   if (code === undefined) return 200
   return code === 'CALL_CANCELLED' ? CALLER_LEFT_STATUS : ERRORS[code].status
 }
 
 /**
- * The status under which usage counts a call. Calls below 500 count for the month. So if a call was
- * cancelled before a request was sent, it has 503 here, because it cost the upstream nothing.
+ * What the account gets back when the call ends. Calls below 500 count for the month, except a call
+ * that was cancelled before a request was sent, because it cost the upstream nothing. `db/usage.ts`
+ * uses the same rule to count the calls of a month.
  */
-export function usageStatusOf({ code, reach }: Verdict): number {
-  if (code === 'CALL_CANCELLED' && !hasReached(reach, 'maybe-sent')) return 503
-  return shownStatusOf({ code })
-}
-
-/**
- * What the account gets back when the call ends. `db/usage.ts` uses the same rule to count the
- * calls of a month.
- */
-export function refundOf(verdict: Verdict): Refund {
-  if (verdict.reach === 'refused') return 'all'
-  return usageStatusOf(verdict) < 500 ? 'nothing' : 'month'
+export function refundOf({ code, reach }: Verdict): Refund {
+  if (reach === 'refused') return 'all'
+  if (code === 'CALL_CANCELLED' && !hasReached(reach, 'maybe-sent')) return 'month'
+  return shownStatusOf({ code }) < 500 ? 'nothing' : 'month'
 }

@@ -19,6 +19,8 @@ it('calls that have ended are counted by day, key, API and status, and once howe
     { call, verdict: { reach: 'unsent' } },
     { call, verdict: { reach: 'sent', code: 'UPSTREAM_ERROR' } },
     { call, verdict: { reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' } },
+    { call, verdict: { reach: 'unsent', code: 'CALL_CANCELLED' } },
+    { call, verdict: { reach: 'sent', code: 'CALL_CANCELLED' } },
   ]
   for (const id of ['first', 'first', 'second', 'first']) await recordUsage(redis, ended, id)
   const pending = Object.entries(await redis.hgetall(keys.usagePending))
@@ -29,6 +31,8 @@ it('calls that have ended are counted by day, key, API and status, and once howe
   assert.deepEqual(counts.toSorted(), [
     ['2027-01-31', 200, false, 4],
     ['2027-01-31', 429, true, 2],
+    ['2027-01-31', 499, false, 2],
+    ['2027-01-31', 499, true, 2],
     ['2027-01-31', 502, false, 2],
   ])
 })

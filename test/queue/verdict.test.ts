@@ -7,7 +7,6 @@ import {
   type Reach,
   refundOf,
   shownStatusOf,
-  usageStatusOf,
   type Verdict,
 } from '../../src/queue/verdict.ts'
 
@@ -23,19 +22,19 @@ it('the reach of a call grows from a refusal to an answer, and of two values the
 })
 
 it('a call costs its account a unit of the month unless it failed on this side or at the upstream, and a refusal costs nothing', () => {
-  const cost = (verdict: Verdict) => [shownStatusOf(verdict), usageStatusOf(verdict), refundOf(verdict)]
-  assert.deepEqual(cost({ reach: 'answered' }), [200, 200, 'nothing'])
+  const cost = (verdict: Verdict) => [shownStatusOf(verdict), refundOf(verdict)]
+  assert.deepEqual(cost({ reach: 'answered' }), [200, 'nothing'])
   // A stored answer.
-  assert.deepEqual(cost({ reach: 'unsent' }), [200, 200, 'nothing'])
-  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_NOT_FOUND' }), [404, 404, 'nothing'])
-  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_ERROR' }), [502, 502, 'month'])
-  assert.deepEqual(cost({ reach: 'unsent', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'month'])
-  assert.deepEqual(cost({ reach: 'refused', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'all'])
-  assert.deepEqual(cost({ reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' }), [429, 429, 'all'])
+  assert.deepEqual(cost({ reach: 'unsent' }), [200, 'nothing'])
+  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_NOT_FOUND' }), [404, 'nothing'])
+  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_ERROR' }), [502, 'month'])
+  assert.deepEqual(cost({ reach: 'unsent', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 'month'])
+  assert.deepEqual(cost({ reach: 'refused', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 'all'])
+  assert.deepEqual(cost({ reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' }), [429, 'all'])
   // The caller left. The account pays if a request may have been sent for it.
-  assert.deepEqual(cost({ reach: 'unsent', code: 'CALL_CANCELLED' }), [499, 503, 'month'])
+  assert.deepEqual(cost({ reach: 'unsent', code: 'CALL_CANCELLED' }), [499, 'month'])
   for (const reach of ['maybe-sent', 'sent', 'answered'] as const)
-    assert.deepEqual(cost({ reach, code: 'CALL_CANCELLED' }), [499, 499, 'nothing'])
+    assert.deepEqual(cost({ reach, code: 'CALL_CANCELLED' }), [499, 'nothing'])
 })
 
 it('a reply of the earlier version says how far its call got, and that version reads it in replies of this version', () => {
