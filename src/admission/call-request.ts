@@ -27,17 +27,26 @@ export function decodeSegment(segment: string): string {
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
 
 /**
+ * Checks the mode, because a misspelt mode must not count as live: a live call is charged.
+ *
+ * @throws GatewayError INVALID_PARAMETER for a mode that does not exist
+ */
+export function checkMode({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  const { 'x-gateway-mode': mode = 'live' } = headers
+  if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
+}
+
+/**
  * The scenario of a test call.
  *
  * @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist
  */
 export function readScenario(
-  { headers }: Pick<FastifyRequest, 'headers'>,
+  request: Pick<FastifyRequest, 'headers'>,
   principal: Pick<Principal, 'mode'>,
 ): string | undefined {
-  const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
-  // A misspelt mode must not make a live call, which is charged.
-  if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
+  checkMode(request)
+  const { 'x-gateway-scenario': scenario } = request.headers
   if (scenario === undefined || principal.mode !== 'test') return undefined
   if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
   throw invalidHeader('X-Gateway-Scenario', 'upstream-500, timeout, rate-limited, invalid or slow-<ms>')

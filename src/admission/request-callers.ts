@@ -6,6 +6,7 @@ import { requireAudience } from '../oauth/resources.ts'
 import type { LimitDeps } from './acquire-limits.ts'
 import { answerLimits } from './answer-limits.ts'
 import { type AuthenticationDeps, authenticateNow, type Principal } from './authenticate.ts'
+import { checkMode } from './call-request.ts'
 import { checkAddress, requestSubject } from './rights.ts'
 
 export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config'>, LimitDeps {
@@ -34,8 +35,8 @@ export class RequestCallers {
 
   /**
    * @param units as how many requests it counts
-   * @throws GatewayError if the credential is refused, may not be used from this address, or the
-   *   account sends too many requests
+   * @throws GatewayError if the credential is refused or may not be used from this address, if the
+   *   account sends too many requests, or if the mode does not exist
    */
   async identify(request: FastifyRequest, units = 1): Promise<Principal> {
     const { config, accountRequests } = this.#deps
@@ -47,6 +48,7 @@ export class RequestCallers {
     // Counted before this check, because a token for another resource costs the same look-up.
     if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
     checkAddress(principal, request)
+    checkMode(request)
     return principal
   }
 }

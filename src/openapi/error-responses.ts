@@ -44,7 +44,7 @@ export function codesOf(route: DocumentedRoute): ErrorCode[] {
   if (route.method !== 'GET') add(WITH_BODY)
   else if (route.querystring) add(WITH_INPUT)
   if (route.guard === 'session') add(WITH_SESSION)
-  if (route.guard === 'call') add([...WITH_CREDENTIAL, 'KEY_ADDRESS_FORBIDDEN'])
+  if (route.guard === 'call') add([...WITH_CREDENTIAL, 'KEY_ADDRESS_FORBIDDEN', 'INVALID_PARAMETER'])
   return ALL_CODES.filter((code) => codes.has(code))
 }
 

@@ -54,6 +54,21 @@ describe('a call', () => {
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
   })
 
+  it('a mode that does not exist is refused on every route that a key opens, because it would count as live', async () => {
+    const headers = { 'x-gateway-mode': 'tset', accept: 'application/json, text/event-stream' }
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const calls = [{ api: 'mock-data', endpoint: '/posts', parameters: { id: 1 } }]
+    for (const [path, body] of [
+      [`/v1/calls/call_${'0'.repeat(32)}`],
+      ['/v1/catalog/mock-data'],
+      ['/v1/batch', { calls }],
+      ['/mcp', ping],
+    ] as const) {
+      const answer = await send(gateway, path, { key: account.live, headers, body })
+      assert.deepEqual([path, answer.status, answer.body.code], [path, 400, 'INVALID_PARAMETER'])
+    }
+  })
+
   it('a call whose large answer has no room, because a node died with other answers of its account, gets a refusal with a Retry-After', async (t) => {
     const redis = openOperatorRedis(gateway)
     t.after(() => redis.disconnect())
