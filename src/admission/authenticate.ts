@@ -158,7 +158,8 @@ export class PrincipalCache {
   readonly #now: () => number
   readonly #entries: LRUCache<string, Entry, LookUp>
 
-  constructor(now: () => number = Date.now) {
+  /** @param now the time of Redis, because the clock of this machine may be slow */
+  constructor(now: () => number) {
     this.#now = now
     this.#entries = new LRUCache({
       max: PRINCIPALS_MAX,

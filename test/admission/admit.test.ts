@@ -58,7 +58,7 @@ describe('a call of an account that changes', () => {
         missingForLiveCalls: undefined,
       }
     }
-    const principals = Object.assign(new PrincipalCache(), { get })
+    const principals = Object.assign(new PrincipalCache(Date.now), { get })
     return { deps: { ...context, principals }, lookUps: () => lookUps }
   }
 

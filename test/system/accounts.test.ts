@@ -526,6 +526,14 @@ describe('API keys', () => {
     }
   })
 
+  it('API keys expire in time on a node whose machine has a slow clock', async (t) => {
+    const expiresAt = new Date(Date.now() + 1_500).toISOString()
+    const { body } = await send(gateway, '/v1/keys', { token: account.token, body: { environment: 'test', expiresAt } })
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() - 3_600_000 })
+    assert.equal(await call(body.key), 200)
+    await until(async () => (await call(body.key)) === 401)
+  })
+
   it('an account has at most 50 live API keys, exactly, team keys included; revoking makes room', async () => {
     const person = await signUp(gateway)
     const { body } = await send(gateway, '/v1/teams', { token: person.token, body: { name: 'T' } })
