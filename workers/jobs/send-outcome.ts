@@ -59,11 +59,10 @@ export async function sendOutcome(deps: WorkerDeps, call: AnswerableCall, result
  * outcome of another run; the reach is always of this run.
  */
 async function sendKept(deps: WorkerDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
-  const { head } = await keepResult(deps, call, outcome)
+  const { head, body } = await keepResult(deps, call, outcome)
   const reply = (announcement: Reply) => deps.replies.send(call, announcement)
   const { times } = outcome.head
-  const bytes = outcome.body.length
-  await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
+  await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes: body.length, reply })
 }
 
 /** The failure in place of a reply whose body found no room among the bodies of its account. */
