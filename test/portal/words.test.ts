@@ -48,7 +48,18 @@ describe('the portal’s words for failures', () => {
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),
       'You have used your 10 calls of this minute. Try again in 52 s.',
     )
+    assert.equal(
+      told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 1 }, retryAfterMs: 1_000_000_000 }),
+      'You have used your 1 call of this minute.',
+    )
     assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the Pro plan/)
+  })
+
+  it('the portal’s words for failures say that the limit of a key is used up, and not the limit of the account', () => {
+    for (const code of ['RATE_LIMIT_EXCEEDED', 'MONTHLY_QUOTA_EXCEEDED', 'CONCURRENCY_LIMIT_EXCEEDED'] as const) {
+      const details = { message: 'This key allows 5 calls.', tokens: { limit: 5, limit_of: 'key' } }
+      assert.equal(told(code, details), 'This key allows 5 calls.', code)
+    }
   })
 })
 
@@ -61,7 +72,8 @@ describe('the portal’s words for callers', () => {
     assert.equal(callerWords('k', callers), 'laptop (agw_live_…abcd)')
     assert.equal(callerWords('c', callers), 'Claude (connected app)')
     assert.equal(callerWords('session', {}), 'Portal and sessions')
-    assert.match(callerWords('other', callers), /revoked key.*signed out/)
+    assert.match(callerWords('gone', callers), /revoked key.*signed out/)
+    assert.match(callerWords('other', callers), /^Free calls/)
     assert.doesNotMatch(callerWords('k', { connections: callers.connections }), /revoked/)
   })
 })

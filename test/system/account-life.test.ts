@@ -147,6 +147,35 @@ describe('the life of an account in the portal', () => {
     })
   })
 
+  it('a change of a key whose dialog is closed while it is saved shows on the page, and so does its refusal', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await signUpIn(page, '/account/keys')
+      for (const [change, addresses, shown] of [
+        ['Change First key', '::1', 'only from ::1'],
+        ['Change Robot', 'nowhere', 'is not an IPv4 or IPv6 address'],
+      ] as const) {
+        const arrived = Promise.withResolvers<void>()
+        const mayPass = Promise.withResolvers<void>()
+        await page.route('**/v1/keys/*', async (route) => {
+          arrived.resolve()
+          await mayPass.promise
+          await route.continue()
+        })
+        await page.getByRole('button', { name: change }).click()
+        const dialog = page.getByRole('dialog')
+        await dialog.getByLabel('Label').fill('Robot')
+        await dialog.getByLabel('Addresses from which it may be used').fill(addresses)
+        await dialog.getByRole('button', { name: 'Save' }).click()
+        await arrived.promise
+        await page.keyboard.press('Escape')
+        await dialog.waitFor({ state: 'detached' })
+        mayPass.resolve()
+        await page.getByText(shown).waitFor()
+        await page.unroute('**/v1/keys/*')
+      }
+    })
+  })
+
   it('what is typed into a form, and the focus of a keyboard, outlive another action of the page', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       await signUpIn(page, '/account/keys')

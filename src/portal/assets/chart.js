@@ -1,5 +1,6 @@
 import { drawChart } from '../../browser/chart.js'
 import { el, svg } from './dom.js'
+import { callsOf } from './words.js'
 
 const DAY_MS = 86_400_000
 
@@ -24,10 +25,9 @@ const OUTCOMES = [
 ]
 
 /** Usage counts a call as answered if its status is below 400. */
-function outcomeOf({ mode, status }) {
-  if (mode === 'test') return 'test'
-  return status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
-}
+export const outcomeOfStatus = (status) => (status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed')
+
+const outcomeOf = ({ mode, status }) => (mode === 'test' ? 'test' : outcomeOfStatus(status))
 
 /** Sums up the calls of some lines of usage, by outcome. */
 export function sumsOf(lines) {
@@ -50,7 +50,7 @@ export function dayChart({ from, to, total, usage }, perMonth) {
   const perDay = perMonth / MONTH_DAYS
   const hasLine = perDay <= most * LINE_TIMES_MAX
   const plan = `the plan has ${number.format(perMonth)} a month, about ${number.format(Math.round(perDay))} a day`
-  const words = `${number.format(total)} calls from ${dateWords(from)} to ${dateWords(to)} (UTC); ${plan}`
+  const words = `${callsOf(total)} from ${dateWords(from)} to ${dateWords(to)} (UTC); ${plan}`
   const picture = el('div', { class: 'chart', role: 'img', 'aria-label': words })
   drawChart(picture, {
     at: days.map(({ day }) => Date.parse(day) / 1_000),

@@ -101,9 +101,10 @@ export function confirmed(question, yes, choice) {
 
 /**
  * Opens a dialog with fields that `save` saves. Returns true if they were saved. If the gateway
- * refuses them, the dialog stays open and shows why, so that nothing must be typed again.
+ * refuses them, the dialog stays open and shows why, so that nothing must be typed again. Escape
+ * closes the dialog at any time, so a dialog that was closed while it saved throws the refusal.
  */
-export function edited(title, fields, { yes = 'Save', save }) {
+export async function edited(title, fields, { yes = 'Save', save }) {
   const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
   // An invalid field must not prevent the visitor from closing the dialog.
   const cancel = el('button', { class: 'button quiet', value: 'no', formnovalidate: true }, 'Cancel')
@@ -116,22 +117,28 @@ export function edited(title, fields, { yes = 'Save', save }) {
     failure,
     el('div', { class: 'actions' }, send, cancel),
   )
+  let saving
   async function run(event) {
     if (event.submitter === cancel) return
     event.preventDefault()
     failure.hidden = true
     send.disabled = true
+    saving = save()
     try {
-      await save()
+      await saving
       form.closest('dialog').close('yes')
     } catch (error) {
+      saving = undefined
       failure.textContent = forPeople(error)
       failure.hidden = false
     } finally {
       send.disabled = false
     }
   }
-  return shownDialog(form)
+  await shownDialog(form)
+  if (saving === undefined) return false
+  await saving
+  return true
 }
 
 function shownDialog(form) {

@@ -3,6 +3,7 @@ import { ApiError, api, apiAll } from './api.js'
 import { el, moment } from './dom.js'
 import { usageSection } from './usage.js'
 import { verificationNotice } from './verification.js'
+import { callsOf } from './words.js'
 
 /** The account, its plan, and its calls. */
 export function startOverview(view) {
@@ -42,9 +43,9 @@ const number = new Intl.NumberFormat()
 function planFacts({ plan, limits, usage }) {
   const facts = [
     ['Plan', plan],
-    ['Per minute', `${number.format(limits.perMinute)} calls`],
+    ['Per minute', callsOf(limits.perMinute)],
     ['Concurrent calls', number.format(limits.inFlight)],
-    ['This month', `${number.format(usage.used)} of ${number.format(limits.perMonth)} calls`],
+    ['This month', `${number.format(usage.used)} of ${callsOf(limits.perMonth)}`],
     ['Resets', moment(usage.resetsAt)],
   ]
   const meter = el('meter', {

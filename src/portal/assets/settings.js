@@ -1,4 +1,4 @@
-import { actionButton, actionForm, download, showAccount } from './account-view.js'
+import { actionButton, actionForm, download, returnFocus, showAccount } from './account-view.js'
 import { api } from './api.js'
 import { confirmed, el, field, moment, toast } from './dom.js'
 import { visit } from './navigate.js'
@@ -80,12 +80,17 @@ function noPasswordWords(sendsMail) {
 function noticesForm({ byMail }) {
   const box = el('input', { type: 'checkbox', checked: byMail })
   box.addEventListener('change', async () => {
+    // Of two changes at once, the earlier might arrive later.
+    box.disabled = true
     try {
       await api('/v1/me/notices', { method: 'PUT', body: { byMail: box.checked } })
       toast(box.checked ? 'You get notices by mail' : 'You no longer get notices')
     } catch (error) {
       box.checked = !box.checked
       toast(forPeople(error))
+    } finally {
+      box.disabled = false
+      returnFocus(box)
     }
   })
   return el(

@@ -1,4 +1,4 @@
-import { actionButton, actionForm, failureCard, showAccount, table } from './account-view.js'
+import { actionButton, actionForm, failureCard, returnFocus, showAccount, table } from './account-view.js'
 import { api, apiAll } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { createdCard, keyForm, keyTable } from './keys.js'
@@ -191,6 +191,8 @@ function roleSelect(member, path, refresh) {
   const control = select({ 'aria-label': `Role of ${member.email}` }, [['member'], ['admin']])
   control.value = member.role
   control.addEventListener('change', async () => {
+    // Of two changes at once, the earlier might arrive later.
+    control.disabled = true
     try {
       await api(path, { method: 'PUT', body: { role: control.value } })
       toast('The role has been changed')
@@ -198,6 +200,7 @@ function roleSelect(member, path, refresh) {
       toast(forPeople(error))
     }
     await refresh()
+    returnFocus(control)
   })
   return control
 }

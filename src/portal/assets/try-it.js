@@ -6,7 +6,7 @@ import { el, fieldsOf } from './dom.js'
 import { currentKey, isKeyShown, onKey, showKey, useKey } from './key.js'
 import { snippets } from './snippets.js'
 import { Waits } from './waits.js'
-import { forPeople } from './words.js'
+import { callsOf, forPeople } from './words.js'
 
 /** The page of one API: what calls are sent with, and a form for each endpoint. */
 export function startApiPage(view) {
@@ -238,12 +238,12 @@ function showHint(hint, error, headers) {
   )
 }
 
-/** Words for a used-up minute. The button counts down the seconds. */
-function minuteWords({ code }, headers) {
+/** Words for a used-up minute of the plan. The button counts down the seconds. */
+function minuteWords({ code, hint = '' }, headers) {
   const limit = headers.get('x-ratelimit-limit')
-  if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null) return undefined
+  if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null || hint.includes(' limit_of=')) return undefined
   const [kind, other] = isTest(headers) ? ['test', 'Live'] : ['live', 'Test']
-  return `You have used your ${limit} ${kind} calls of this minute. ${other} calls are counted apart.`
+  return `You have used your ${callsOf(limit, `${kind} `)} of this minute. ${other} calls are counted apart.`
 }
 
 /** The remaining calls of this minute. Test calls and live calls are counted separately. */
@@ -251,7 +251,7 @@ function remainingCalls(headers) {
   const remaining = headers.get('x-ratelimit-remaining')
   if (remaining === null) return undefined
   const kind = isTest(headers) ? 'test' : 'live'
-  return `${remaining} ${kind} ${remaining === '1' ? 'call' : 'calls'} left this minute`
+  return `${callsOf(remaining, `${kind} `)} left this minute`
 }
 
 const isTest = (headers) => headers.get('x-gateway-mode') === 'test'

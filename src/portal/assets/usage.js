@@ -1,6 +1,6 @@
 import { failureCard } from './account-view.js'
 import { api, apiReport } from './api.js'
-import { dayChart, shareTable, sumsOf } from './chart.js'
+import { dayChart, outcomeOfStatus, shareTable, sumsOf } from './chart.js'
 import { el, field, select } from './dom.js'
 import { callerWords } from './words.js'
 
@@ -74,7 +74,7 @@ async function read(group, days, callers) {
 
 function nameOf(line, group, callers) {
   const value = String(line[group])
-  if (group === 'status')
-    return `${value} ${value.startsWith('2') ? 'answered' : value.startsWith('4') ? 'refused' : 'failed'}`
+  if (group === 'status') return `${value} ${value === '499' ? 'cancelled' : outcomeOfStatus(line.status)}`
+  if (group === 'api' && value === '-') return 'Not in the catalog, or free calls of days with many keys or APIs'
   return group === 'key' ? callerWords(value, callers) : value
 }

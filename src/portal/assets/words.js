@@ -39,6 +39,9 @@ const USUAL = {
   LOGIN_THROTTLED: 'Too many log-in attempts.',
 }
 
+/** A longer wait, such as the rest of a month, says nothing as a number of seconds. */
+const SECONDS_SHOWN_MAX = 3_600
+
 /**
  * An error's words for a person.
  *
@@ -47,9 +50,11 @@ const USUAL = {
 export function forPeople({ code, message = '', hint = '' }) {
   const tokens = tokensOf(hint)
   const { limit, retry_after: wait } = tokens
-  const again = wait ? ` Try again in ${wait} s.` : ''
+  const again = wait && Number(wait) <= SECONDS_SHOWN_MAX ? ` Try again in ${wait} s.` : ''
   // Many limits are per minute, but only the calls have a limit that the plan sets.
-  if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${limit} calls of this minute.${again}`
+  // A limit of a key is not a limit of the account, and the message says whose it is.
+  if (tokens.limit_of) return message + again
+  if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${callsOf(limit)} of this minute.${again}`
   const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
   if (say) return say(tokens)
   // What programs call a member of a request is a field of a form here.
@@ -57,13 +62,19 @@ export function forPeople({ code, message = '', hint = '' }) {
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
   // A hint that names a route is for programs, and is not shown.
   const words = /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
-  if (/Retry later\.$/.test(words) && wait) return words.replace(/Retry later\.$/, again.trim())
+  if (/Retry later\.$/.test(words) && again) return words.replace(/Retry later\.$/, again.trim())
   return code === 'RATE_LIMIT_EXCEEDED' ? words + again : words
 }
 
 function tokensOf(hint) {
   return Object.fromEntries([...hint.matchAll(/\s(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
+
+const number = new Intl.NumberFormat()
+
+/** A number of calls in words: `1 call`, `1,000 calls`. `kind` stands before the last word. */
+export const callsOf = (count, kind = '') =>
+  `${number.format(Number(count))} ${kind}${Number(count) === 1 ? 'call' : 'calls'}`
 
 /**
  * The name of a caller, by the id in usage: a key, an application, or a log-in. Lists that could
@@ -77,6 +88,7 @@ function tokensOf(hint) {
  */
 export function callerWords(id, { keys, connections }) {
   if (id === 'session') return 'Portal and sessions'
+  if (id === 'other') return 'Free calls of days with many keys or APIs'
   const key = keys?.find((one) => one.id === id)
   if (key) return `${key.label ?? 'No label'} (${key.keyPrefix}…${key.lastFour})`
   const app = connections?.find((one) => one.id === id)
