@@ -38,8 +38,8 @@ interface Month {
 }
 
 /**
- * Mails an account when 80 % and 100 % of a month are used, once each. Calls do not wait for the
- * mail.
+ * Mails an account when 80 % and 100 % of a month are used, once each for a plan and for a key or a
+ * connection. Calls do not wait for the mail.
  */
 export class MonthNotices {
   readonly #deps: NoticeDeps
@@ -60,7 +60,8 @@ export class MonthNotices {
   #look(month: Month): void {
     if (month.used < 0.8 * month.max) return
     const kind = month.used < month.max ? 'month-80' : 'month-100'
-    const period = [monthOf(month.now).name, month.credentialId].filter(Boolean).join(' ')
+    // A plan that was changed has notices of its own.
+    const period = `${monthOf(month.now).name} ${month.credentialId ?? month.max}`
     const name = `${month.accountId} ${kind} ${period}`
     if (this.#known.has(name) || this.#underWay >= AT_ONCE_MAX) return
     this.#known.set(name, true, { ttl: TRY_AGAIN_MS })

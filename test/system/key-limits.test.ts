@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, sendPatiently, signUp, sql } from '../support/client.ts'
 import { until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
@@ -344,5 +345,12 @@ describe('a month that is nearly used', () => {
     await Promise.all(Array.from({ length: 8 }, () => call(last.live)))
     await until(() => textsTo(last).length === 1)
     assert.deepEqual([textsTo(account).length, textsTo(quiet).length], [3, 0])
+    // With a higher plan, 80 % is another number of calls.
+    await sql(stage.gateway, "update users set tier = 'pro' where id = $1", [account.id])
+    await stage.redis.del(accountKeys.version(account.id))
+    await stage.redis.set(accountKeys.month(account.id, new Date().toISOString().slice(0, 7)), 80_000)
+    await call(account.live)
+    await until(() => textsTo(account).length === 4)
+    assert.match(textsTo(account)[3] ?? '', /80001 of the 100000 calls a month of your plan/)
   })
 })
