@@ -71,10 +71,12 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
     .transaction()
     .execute(async (transaction) => {
       const isOwners = (await lockTeam(transaction, teamId)) === ownerId
+      // Before the rows of the members, as the deletion of an account locks them.
+      const ownedTeams = await lockOwnedTeams(transaction, memberId)
       // The membership is checked before the limits of the account, because a stranger's limits
       // must not be revealed.
       if (!isOwners || !(await giveRoles(transaction, transfer))) throw new TransferRefused('no such member')
-      if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) throw new TransferRefused('too many teams')
+      if (ownedTeams >= teamsMax) throw new TransferRefused('too many teams')
       await lockLiveKeys(transaction, memberId)
       await transaction
         .updateTable('api_keys')

@@ -265,6 +265,28 @@ describe('teams', () => {
     }
   })
 
+  it('a team is not handed over to a member whose account is deleted meanwhile, and both requests are answered', async () => {
+    const [person, teamId] = [await signUp(gateway), await makeTeam()]
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    try {
+      await client.query('begin')
+      // The steps of a deletion.
+      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 2))', [person.id])
+      const body = { memberId: person.id }
+      const transfer = send(gateway, `/v1/teams/${teamId}/transfer`, { token: owner.token, body })
+      await until(async () => (await waiting()) === 1)
+      await client.query('delete from users where id = $1', [person.id])
+      await client.query('commit')
+      const answer = await transfer
+      assert.deepEqual([answer.status, answer.body.code], [404, 'MEMBER_NOT_FOUND'])
+    } finally {
+      await client.end()
+    }
+    await as(owner, 'DELETE', `/v1/teams/${teamId}`)
+  })
+
   it('teams are not handed over to a member whose live keys would become more than 50', async () => {
     const person = await signUp(gateway)
     const teamId = await makeTeam()
