@@ -222,6 +222,9 @@ const KEPT = [
 
 /** The schema of a plain value, or of a list of plain values; undefined for anything else. */
 function parameterSchema(schema: Schema): Schema | undefined {
+  const { anyOf, ...beside } = schema
+  const [only, ...others] = ((anyOf ?? []) as Schema[]).filter(({ type }) => type !== 'null')
+  if (only && others.length === 0) return parameterSchema({ ...only, ...beside })
   const [kind] = [schema.type].flat().filter((type) => type !== 'null')
   if (kind !== 'array') return scalar(schema)
   const items = scalar((schema.items ?? {}) as Schema)
@@ -243,7 +246,6 @@ function scalar(schema: Schema): Schema | undefined {
     const options = (anyOf as Schema[]).filter(({ type }) => type !== 'null').map(scalar)
     const [only] = options
     if (options.some((option) => !option)) return undefined
-    if (only && options.length === 1) return { ...only, ...kept }
     const type = options.every((option) => option?.type === only?.type) ? only?.type : 'string'
     return { type, ...kept }
   }

@@ -1,3 +1,4 @@
+import { Check } from 'typebox/schema'
 import { isObject } from '../json.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
@@ -49,7 +50,7 @@ export class SchemaReader {
    * @throws Unreadable if a reference leads nowhere, or the schemas of the document exceed a limit
    */
   read(schema: Located, direction: Direction): Schema {
-    const written = this.#read(schema, { direction, around: [], depth: 0 })
+    const written = this.#whole(schema, { direction, around: [], depth: 0 })
     this.#spend(writtenSize(written, this.#sizes), schema.path)
     return written
   }
@@ -74,9 +75,16 @@ export class SchemaReader {
     }
     if (reading.around.includes(value)) return {}
     const inner = { ...reading, around: [...reading.around, value] }
-    return value.$ref === undefined
-      ? this.#plain(value, path, { ...inner, depth: reading.depth + 1 })
-      : this.#reference(value, path, inner)
+    const read =
+      value.$ref === undefined
+        ? this.#plain(value, path, { ...inner, depth: reading.depth + 1 })
+        : this.#reference(value, path, inner)
+    return value.nullable === true ? orNull(read) : read
+  }
+
+  /** A schema that is not a part of another one, so that all its members are known. */
+  #whole(schema: Located, reading: Reading): Schema {
+    return withKnownRequired(this.#read(schema, reading))
   }
 
   /**
@@ -116,13 +124,15 @@ export class SchemaReader {
     const schema = statedKeywords(value, path, this.#document.findings)
     // Answers are passed on whether or not they fit, so ignored keywords matter only in requests.
     if (reading.direction === 'request') this.#noteUnread(value, path)
-    if (value.items !== undefined) schema.items = this.#read({ value: value.items, path: [...path, 'items'] }, reading)
+    if (value.items !== undefined) schema.items = this.#whole({ value: value.items, path: [...path, 'items'] }, reading)
     if (isObject(value.properties)) Object.assign(schema, this.#properties(value, path, reading))
     else if (value.properties !== undefined)
       this.#document.findings.error([...path, 'properties'], 'The properties of a schema must be an object.')
+    const required = new Set(texts(value.required))
+    if (required.size > 0) schema.required = [...required]
     const { additionalProperties } = value
     if (isObject(additionalProperties)) {
-      schema.additionalProperties = this.#read(
+      schema.additionalProperties = this.#whole(
         { value: additionalProperties, path: [...path, 'additionalProperties'] },
         reading,
       )
@@ -149,10 +159,9 @@ export class SchemaReader {
       const at = { value: inner, path: [...path, 'properties', name] }
       const { value: resolved } = this.#document.resolve(at)
       if ([inner, resolved].some((schema) => isObject(schema) && schema[hidden] === true)) continue
-      properties[name] = this.#read(at, reading)
+      properties[name] = this.#whole(at, reading)
     }
-    const required = texts(value.required).filter((name) => Object.hasOwn(properties, name))
-    return { properties, ...(required.length === 0 ? {} : { required: [...new Set(required)] }) }
+    return { properties }
   }
 
   /**
@@ -178,14 +187,17 @@ export class SchemaReader {
     if (required.size > 0) merged.required = [...required]
     // If each part allows only its own members, no part may forbid the members of the others.
     if (merged.additionalProperties === false) delete merged.additionalProperties
-    return merged
+    const { anyOf, ...beside } = merged
+    return Array.isArray(anyOf) ? this.#withOptions(beside, anyOf, path) : merged
   }
 
   /**
    * Adds a choice between schemas. If the schema has members of its own, each option gets these
    * members too.
    */
-  #withOptions(schema: Schema, options: Schema[], path: Path): Schema {
+  #withOptions(schema: Schema, choice: Schema[], path: Path): Schema {
+    const isNullable = Check(schema, null)
+    const options = choice.filter(({ type }) => type !== 'null' || isNullable)
     if (options.length === 0) return schema
     const [only] = options
     if (only && options.length === 1) return this.#merged([schema, only], path)
@@ -205,6 +217,29 @@ export class SchemaReader {
     const text = `The schemas of the document ${bound} once their references are expanded.`
     this.#document.findings.error(path, text)
     throw new Unreadable(bound)
+  }
+}
+
+/**
+ * A schema that null fits too. In documents of OpenAPI 3.0, `nullable` stands beside a reference or
+ * a choice as often as beside a type.
+ */
+function orNull(schema: Schema): Schema {
+  if (Check(schema, null)) return schema
+  const { description, ...rest } = schema
+  return { anyOf: [rest, { type: 'null' }], ...(description === undefined ? {} : { description }) }
+}
+
+/**
+ * Removes the names of members that a schema does not have, such as members that exist only in
+ * answers. A part may require members of another part, so only a whole schema knows them.
+ */
+function withKnownRequired({ required, anyOf, ...schema }: Schema): Schema {
+  const known = texts(required).filter((name) => Object.hasOwn(Object(schema.properties), name))
+  return {
+    ...schema,
+    ...(known.length === 0 ? {} : { required: known }),
+    ...(Array.isArray(anyOf) ? { anyOf: (anyOf as Schema[]).map(withKnownRequired) } : {}),
   }
 }
 

@@ -143,6 +143,51 @@ describe('documents as different makers write them', () => {
     }
   })
 
+  it('a schema that is made of parts has the null, the required members and the choices of its parts', async () => {
+    const text = { type: 'string' }
+    const schemas = {
+      Base: { type: 'object', properties: { id: { type: 'string', readOnly: true } } },
+      Kind: { type: 'integer', enum: [0, 1] },
+      Cat: { type: 'object', required: ['kind'], properties: { kind: { const: 'cat' } } },
+      Dog: { type: 'object', properties: { kind: { const: 'dog' } } },
+    }
+    const to = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+    const base = { type: 'object', properties: { id: text } }
+    const cases: [schema: object, read: object][] = [
+      [{ nullable: true, allOf: [to('Base')] }, { anyOf: [base, { type: 'null' }] }],
+      [{ nullable: true, ...to('Kind') }, { anyOf: [schemas.Kind, { type: 'null' }] }],
+      [{ ...text, nullable: true }, { type: ['string', 'null'] }],
+      [{ allOf: [to('Base'), { required: ['id', 'none'] }] }, { ...base, required: ['id'] }],
+      [
+        { properties: { a: text, b: text }, anyOf: [{ required: ['a'] }, { required: ['b'] }] },
+        {
+          anyOf: [['a'], ['b']].map((required) => ({
+            type: 'object',
+            properties: { a: text, b: text },
+            required,
+          })),
+        },
+      ],
+      [
+        { allOf: [to('Base'), { oneOf: [to('Cat'), to('Dog'), { type: 'null' }] }] },
+        {
+          anyOf: [schemas.Cat, schemas.Dog].map(({ properties, ...cat }) => ({
+            ...cat,
+            properties: { ...properties, id: text },
+          })),
+        },
+      ],
+    ]
+    for (const [a, expected] of cases) {
+      const schema = { type: 'object', properties: { a } }
+      const { upstream } = await readWritten(document({ root: { components: { schemas } }, schema }))
+      assert.deepEqual(upstream?.endpoints['/list-things']?.data.properties.a, expected, JSON.stringify(a))
+    }
+    const list = { anyOf: [{ type: 'array', items: text }, { type: 'null' }], title: 'Q' }
+    const { entry } = await check(document({ operation: { parameters: [{ name: 'q', in: 'query', schema: list }] } }))
+    assert.equal(entry?.endpoints[0]?.params.q?.type, 'array')
+  })
+
   it('an endpoint cannot have a name that the clients use themselves', async () => {
     for (const [file, comment] of [
       ['runtime.ts', /^ *(\/\/|\/?\*).*$/gm],
