@@ -19,8 +19,10 @@ export interface Answers {
   data: ReturnType<typeof dataSchema>
   /** An example from the document, or a value made from the schema. */
   example: { response: unknown; origin: ExampleOrigin }
-  /** Statuses of success. */
+  /** Statuses of success whose answers may lack a body. */
   accepted: number[]
+  /** The media type to ask for; undefined if the document describes no body. */
+  accept: string | undefined
   /** Statuses of refusals that the document declares. */
   refusals: Set<number>
   /** Where a refusal's body has its text, according to the document. */
@@ -55,28 +57,29 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     media && document.member(media, 'schema').value !== undefined
       ? schemas.read({ value: Object(media.value).schema, path: [...media.path, 'schema'] }, 'answer')
       : undefined
-  const isEmpty = successes.length > 0 && media === undefined
   const [redirect] = success ? [] : responses.filter(([status]) => /^3(\d\d|XX)$/i.test(status))
   if (redirect)
     throw new NotOffered(
       redirect[1].path,
       'its answers are redirects, and the gateway does not follow redirects of API calls',
     )
-  const types = success ? Object.keys(Object(document.member(success, 'content').value)) : []
-  if (isEmpty && types.length > 0 && success) {
+  const types = success ? typesOf(document, success) : []
+  if (media === undefined && types.length > 0 && success) {
     throw new NotOffered(
       success.path,
       `the media type of its answer is ${types.join(', ').slice(0, 100)}, and the gateway passes on only JSON`,
     )
   }
-  const named = successes.map(([status]) => Number(status)).filter((status) => Number.isInteger(status))
+  const bare = successes.filter(([, response]) => typesOf(document, response).length === 0)
+  // An answer without a body is a success if the document describes it, or describes no body at all.
+  const undescribed = media === undefined ? [200, 201, 202] : []
   const ofRefusals = responses.filter(([status]) => /^(4(\d\d|XX)|default)$/i.test(status))
   const documented = responses.map(([status]) => Number(status)).filter((status) => status >= 400 && status < 500)
   return {
-    data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
-    example: isEmpty ? { response: undefined, origin: 'made' } : answerExample(document, media, schema),
-    // The answer has no body, or the document does not describe the body.
-    accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
+    data: dataSchema(schema),
+    example: media ? answerExample(document, media, schema) : { response: undefined, origin: 'made' },
+    accepted: [...undescribed, 204, ...bare.map(([status]) => Number(status)).filter(Number.isInteger)],
+    accept: media && mediaTypeOf(media),
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
     errorTexts: declaredErrorTexts(
       document,
@@ -92,12 +95,12 @@ const EXAMPLE_LENGTH_MAX = 65_536
  * The answer to test calls. An example is used even if it does not fit its schema, because
  * documents are often wrong about their answers.
  */
-function answerExample(document: OpenApiDocument, media: Located | undefined, schema: Schema = {}): Answers['example'] {
-  const stated = media && statedExample(document, media)
+function answerExample(document: OpenApiDocument, media: Located, schema: Schema = {}): Answers['example'] {
+  const stated = statedExample(document, media)
   const value = stated && parsedIfFits(schema, stated.value)
-  if (media && stated && JSON.stringify(value).length > EXAMPLE_LENGTH_MAX) {
+  if (stated && JSON.stringify(value).length > EXAMPLE_LENGTH_MAX) {
     document.findings.leaveOut(media.path, 'The example of the answer is too long, and is left out.')
-  } else if (media && stated) {
+  } else if (stated) {
     if (!Check(schema, value)) {
       document.findings.leaveOut(
         media.path,
@@ -118,6 +121,18 @@ function parsedIfFits(schema: Schema, value: unknown): unknown {
   } catch {
     return value
   }
+}
+
+const typesOf = (document: OpenApiDocument, response: Located): string[] =>
+  Object.keys(Object(document.member(response, 'content').value))
+
+/**
+ * The name of a media type without its parameters, because JSON is always UTF-8 and the parameters
+ * may be anything.
+ */
+export function mediaTypeOf({ path }: Located): string {
+  const [type = ''] = String(path.at(-1)).split(';', 1)
+  return /^[\w.+-]+\/[\w.+-]+$/.test(type.trimEnd()) ? type.trimEnd().toLowerCase() : 'application/json'
 }
 
 /** The JSON media type of a request or an answer. */

@@ -2,7 +2,7 @@ import type { TObject } from 'typebox'
 import type { Endpoint } from '../endpoint.ts'
 import { isObject } from '../json.ts'
 import { lifetime } from '../lifetimes.ts'
-import { jsonMedia, readAnswers, refusalRules, toData } from './answers.ts'
+import { jsonMedia, mediaTypeOf, readAnswers, refusalRules, toData } from './answers.ts'
 import { type ChosenScheme, needsKey } from './credential.ts'
 import { exampleParameters } from './example-parameters.ts'
 import type { FoundOperation } from './find-operations.ts'
@@ -92,7 +92,7 @@ function mapOperation(
     ...(strict === true ? {} : { isLenient: true }),
     ...cacheOf(document, { settings, operation, effect }),
     acceptStatuses: answers.accepted,
-    request: (values) => requestOf({ method, template, parameters, body }, values),
+    request: (values) => requestOf({ method, template, parameters, body, accept: answers.accept }, values),
     ...refusalRules(answers, { errorMessage, isOfOneThing: parameters.some(({ in: where }) => where === 'path') }),
     map: ({ body: answer }) => toData(answer),
     example: {
@@ -209,10 +209,7 @@ function readBody(
   }
   const { schema } = Object(media.value)
   const read = schema === undefined ? {} : schemas.read({ value: schema, path: [...media.path, 'schema'] }, 'request')
-  // The media type without its parameters, because JSON is always UTF-8 and the parameters may be
-  // anything.
-  const [type = ''] = String(media.path.at(-1)).split(';', 1)
-  return { schema: read, required, mediaType: type.includes('*') ? 'application/json' : type.trimEnd(), media }
+  return { schema: read, required, mediaType: mediaTypeOf(media), media }
 }
 
 function toParametersSchema(parameters: MappedParameter[], body: MappedBody | undefined): TObject {

@@ -20,15 +20,19 @@ export interface RequestForm {
   template: string
   parameters: MappedParameter[]
   body: MappedBody | undefined
+  /** The media type of the answer, if the document describes a body. */
+  accept: string | undefined
 }
 
 /** @throws InvalidParameter for a value that its parameter's place cannot hold */
 export function requestOf(
-  { method, template, parameters, body }: RequestForm,
+  { method, template, parameters, body, accept }: RequestForm,
   values: Record<string, unknown>,
 ): UpstreamRequest {
   const query: Record<string, string | string[]> = {}
-  const headers: Record<string, string> = {}
+  // Some servers refuse a request that does not accept the media type of the answer.
+  const isSpecial = accept !== undefined && accept !== 'application/json'
+  const headers: Record<string, string> = isSpecial ? { accept: `${accept}, application/json;q=0.9` } : {}
   const inPath = new Map<string, string>()
   for (const parameter of parameters) {
     const { name, in: place } = parameter

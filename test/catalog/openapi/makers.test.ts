@@ -188,6 +188,28 @@ describe('documents as different makers write them', () => {
     assert.equal(entry?.endpoints[0]?.params.q?.type, 'array')
   })
 
+  it('a request accepts the media type of its answer, and a success without a body is an answer if the document does not describe a body', async () => {
+    const json = (type: string) => ({ content: { [type]: { schema: { type: 'object' } } } })
+    const usual = [200, 201, 202, 204]
+    const cases: [responses: object, accept: string | undefined, accepted: number[]][] = [
+      [{ 200: json('application/json; charset=utf-8') }, undefined, [204]],
+      [{ 200: json('*/*') }, undefined, [204]],
+      [{ 200: json('application/hal+json;v=1'), 202: {} }, 'application/hal+json, application/json;q=0.9', [202, 204]],
+      [{ 201: json('application/json'), 205: { description: 'x', content: {} } }, undefined, [204, 205]],
+      [{ default: { description: 'successful operation' } }, undefined, usual],
+      [{ 400: { description: 'Invalid' }, default: json('application/json') }, undefined, [204]],
+      [{ 404: { description: 'Unknown' } }, undefined, usual],
+      [{ 203: { description: 'x' } }, undefined, [...usual, 203].sort()],
+    ]
+    for (const [responses, accept, accepted] of cases) {
+      const { upstream } = await readWritten(document({ operation: { responses } }))
+      const [endpoint = assert.fail()] = Object.values(upstream?.endpoints ?? {})
+      const [request] = [endpoint.request({}, { now: 0 })].flat()
+      assert.equal(request?.headers?.accept, accept, JSON.stringify(responses))
+      assert.deepEqual(endpoint.acceptStatuses?.toSorted(), accepted, JSON.stringify(responses))
+    }
+  })
+
   it('an endpoint cannot have a name that the clients use themselves', async () => {
     for (const [file, comment] of [
       ['runtime.ts', /^ *(\/\/|\/?\*).*$/gm],
