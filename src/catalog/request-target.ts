@@ -1,5 +1,5 @@
 import { memoize } from '../async/memoize.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
+import type { JoinedList, UpstreamRequest } from './upstream-request.ts'
 
 /** Where a request to an upstream goes. */
 export interface RequestTarget {
@@ -23,18 +23,29 @@ export function requestTarget(
   request: UpstreamRequest,
   extra: [name: string, value: string][],
 ): RequestTarget {
-  const parameters = [...parametersOf(request), ...extra]
+  const parameters: [name: string, value: string | JoinedList][] = [...parametersOf(request), ...extra]
   // Nearly all paths are plain, and then no URL object is needed, which would cost more than all
   // other work here.
   if (PLAIN_PATH.test(request.path)) {
     const { origin, prefix } = baseOf(baseUrl)
     const path = prefix + request.path
-    const query = parameters.map(([name, value]) => `${formEncoded(name)}=${formEncoded(value)}`).join('&')
+    const query = parameters.map(pairOf).join('&')
     return { origin, path: query === '' ? path : `${path}?${query}` }
   }
   const url = new URL(baseUrl + request.path)
-  for (const [name, value] of parameters) url.searchParams.append(name, value)
+  const lists: string[] = []
+  for (const [name, value] of parameters) {
+    if (typeof value === 'string') url.searchParams.append(name, value)
+    else lists.push(pairOf([name, value]))
+  }
+  // Only now, because `searchParams` would encode the separators of lists.
+  if (lists.length > 0) url.search = [url.search, ...lists].filter(Boolean).join('&')
   return { origin: url.origin, path: url.pathname + url.search }
+}
+
+function pairOf([name, value]: [string, string | JoinedList]): string {
+  const text = typeof value === 'string' ? formEncoded(value) : value.items.map(formEncoded).join(value.separator)
+  return `${formEncoded(name)}=${text}`
 }
 
 const PLAIN_VALUE = /^[\w.*-]*$/
@@ -58,9 +69,9 @@ const baseOf = memoize(
   },
 )
 
-function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: string][] {
-  return Object.entries(query).flatMap(([name, value]): [string, string][] => {
-    if (typeof value === 'object') return value.map((item) => [name, item])
+function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: string | JoinedList][] {
+  return Object.entries(query).flatMap(([name, value]): [string, string | JoinedList][] => {
+    if (typeof value === 'object') return 'items' in value ? [[name, value]] : value.map((item) => [name, item])
     return value === undefined ? [] : [[name, typeof value === 'number' ? decimal(value) : value]]
   })
 }

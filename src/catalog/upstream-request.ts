@@ -7,13 +7,23 @@ export interface UpstreamRequest {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /**
    * Written in this order. Undefined members are left out, and a list becomes one pair for each
-   * item.
+   * item, unless it is joined.
    */
-  query?: Record<string, string | number | readonly string[] | undefined>
+  query?: Record<string, string | number | readonly string[] | JoinedList | undefined>
   /** Names in lower case. */
   headers?: Record<string, string>
   /** The text of the body. */
   body?: string
+}
+
+/**
+ * A list in one parameter of a query. Its items are encoded and the separator is not, so that the
+ * separator differs from the same character in an item.
+ */
+export interface JoinedList {
+  items: readonly string[]
+  /** As it stands in the query: `,` or `%20`. */
+  separator: string
 }
 
 /** One answer of the upstream, read and parsed. `body` is undefined if it was empty or not JSON. */

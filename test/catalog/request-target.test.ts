@@ -44,6 +44,17 @@ test("a request's own query stands before the caller's further parameters, and a
   })
 })
 
+test('a list in one parameter has its separator as it is, and its items are encoded', () => {
+  const query = { ids: { items: ['a,b', 'c d'], separator: ',' }, q: 'x' }
+  for (const [path, written] of [
+    ['/x', '/v1/x?ids=a%2Cb,c+d&q=x'],
+    ['/.x', '/v1/.x?q=x&ids=a%2Cb,c+d'],
+  ] as const)
+    assert.equal(requestTarget('https://api.example/v1', { path: path as EncodedPath, query }, []).path, written)
+  const { path } = requestTarget('https://api.example', { path: '/.x' as EncodedPath, query: { ids: query.ids } }, [])
+  assert.equal(path, '/.x?ids=a%2Cb,c+d')
+})
+
 test('a path with .. that leaves the base address is refused', () => {
   const base = 'https://api.example/v1'
   const isUnder = (path: string) => isUnderBase(base, requestTarget(base, { path: path as EncodedPath }, []))

@@ -41,11 +41,9 @@ export function buildWireRequest(
   return { ...target, ...written }
 }
 
-/** Replaces any parameter with that name. */
+/** Adds the key. No other parameter has its name, because neither files nor callers may set it. */
 function withParameter({ origin, path }: RequestTarget, name: string, value: string): RequestTarget {
-  const url = new URL(origin + path)
-  url.searchParams.set(name, value)
-  return { origin, path: url.pathname + url.search }
+  return { origin, path: `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams([[name, value]])}` }
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])

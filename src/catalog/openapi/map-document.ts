@@ -130,6 +130,10 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
     findings.error(['servers'], 'The document names no server; set x-gateway.baseUrl.')
     return undefined
   }
+  if (/[{}]/.test(text)) {
+    findings.error(path, 'The address has a variable without a default; set x-gateway.baseUrl.')
+    return undefined
+  }
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     findings.error(path, `The address ${text.slice(0, 100)} is not an http: or https: address; set x-gateway.baseUrl.`)
     return undefined
@@ -137,10 +141,6 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
   const { username, password, search, hash, hostname } = new URL(text)
   if (username || password || search || hash) {
     findings.error(path, 'The address must have no user, query or fragment.')
-    return undefined
-  }
-  if (/[{}]/.test(text)) {
-    findings.error(path, 'The address has a variable without a default; set x-gateway.baseUrl.')
     return undefined
   }
   const obstacle = unreachableBecause(new URL(text))
@@ -164,7 +164,8 @@ function withVariables(server: unknown): string | undefined {
   if (typeof url !== 'string') return undefined
   return url.replace(/\{([^{}]*)\}/g, (whole, name) => {
     const { default: value } = Object(Object.hasOwn(Object(variables), name) ? variables[name] : undefined)
-    return typeof value === 'string' ? value : whole
+    // A default must be a text, but people write ports and versions as numbers.
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : whole
   })
 }
 

@@ -18,7 +18,10 @@ export interface MappedParameter {
   in: 'path' | 'query' | 'header'
   required: boolean
   schema: Schema
-  /** The separator of a list's items; undefined: the parameter is repeated for each item. */
+  /**
+   * The separator of a list's items as it stands in the request; undefined: the parameter is
+   * repeated for each item.
+   */
   separator: string | undefined
   /** A value that fits the schema, preferably an example of the document. */
   example: { value: unknown; isStated: boolean }
@@ -210,8 +213,8 @@ function separatorOf({
   if (place !== 'query') return style === undefined || style === 'simple' ? ',' : null
   const isRepeated = explode === true || (explode === undefined && (style === undefined || style === 'form'))
   if (style === undefined || style === 'form') return isRepeated ? undefined : ','
-  if (style === 'spaceDelimited') return isRepeated ? undefined : ' '
-  if (style === 'pipeDelimited') return isRepeated ? undefined : '|'
+  if (style === 'spaceDelimited') return isRepeated ? undefined : '%20'
+  if (style === 'pipeDelimited') return isRepeated ? undefined : '%7C'
   return null
 }
 
@@ -264,12 +267,12 @@ function scalar(schema: Schema): Schema | undefined {
   return { type, ...bound, ...kept, ...enumeration, ...fallback }
 }
 
-/** Writes a value as text for a path, a query or a header. */
-export function parameterText({ name, in: place, separator }: MappedParameter, value: unknown): string | string[] {
+/** Writes a value, or each item of a list, as text for a path, a query or a header. */
+export function parameterTexts({ name, in: place }: MappedParameter, value: unknown): string[] {
   const texts = [value].flat().map(String)
   if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
     throw new InvalidParameter(name, 'it has characters that a header field cannot contain')
   }
   if (texts.some((text) => !text.isWellFormed())) throw new InvalidParameter(name, 'it is not well-formed Unicode')
-  return separator === undefined && Array.isArray(value) ? texts : texts.join(separator)
+  return texts
 }

@@ -1,6 +1,6 @@
 import { InvalidParameter } from '../parameter-values.ts'
 import { type EncodedPath, path as encodePath, type UpstreamRequest } from '../upstream-request.ts'
-import { BODY, type MappedParameter, parameterText } from './parameters.ts'
+import { BODY, type MappedParameter, parameterTexts } from './parameters.ts'
 import type { Located } from './references.ts'
 import type { Schema } from './schema-keywords.ts'
 
@@ -29,19 +29,19 @@ export function requestOf(
   { method, template, parameters, body, accept }: RequestForm,
   values: Record<string, unknown>,
 ): UpstreamRequest {
-  const query: Record<string, string | string[]> = {}
+  const query: NonNullable<UpstreamRequest['query']> = {}
   // Some servers refuse a request that does not accept the media type of the answer.
   const isSpecial = accept !== undefined && accept !== 'application/json'
   const headers: Record<string, string> = isSpecial ? { accept: `${accept}, application/json;q=0.9` } : {}
-  const inPath = new Map<string, string>()
+  const inPath = new Map<string, string[]>()
   for (const parameter of parameters) {
-    const { name, in: place } = parameter
+    const { name, in: place, separator } = parameter
     const value = Object.hasOwn(values, name) ? values[name] : undefined
     if (value === undefined) continue
-    const text = parameterText(parameter, value)
-    if (place === 'query') query[name] = text
-    else if (place === 'header') headers[name.toLowerCase()] = String(text)
-    else inPath.set(name, String(text))
+    const texts = parameterTexts(parameter, value)
+    if (place === 'header') headers[name.toLowerCase()] = texts.join(',')
+    else if (place === 'path') inPath.set(name, texts)
+    else query[name] = separator === undefined ? texts : { items: texts, separator }
   }
   const sent = body && values[BODY] !== undefined ? JSON.stringify(values[BODY]) : undefined
   if (sent !== undefined && body) headers['content-type'] = body.mediaType
@@ -55,17 +55,22 @@ export function requestOf(
 }
 
 /**
- * Fills the path. Each value becomes one encoded segment or a part of it.
+ * Fills the path. Each value becomes one encoded segment or a part of it. The items of a list have
+ * commas between them.
  *
  * @throws InvalidParameter for a value that would leave its segment in any encoding
  */
-function filledPath(template: string, values: ReadonlyMap<string, string>): EncodedPath {
-  const parts = template.split(/\{([^{}/]*)\}/)
-  const literals = parts.filter((_, index) => index % 2 === 0)
-  const names = parts.filter((_, index) => index % 2 === 1)
-  for (const name of names) {
-    const value = values.get(name) ?? ''
-    if (value === '' || value === '.' || value === '..') throw new InvalidParameter(name, 'it cannot be a path segment')
+function filledPath(template: string, values: ReadonlyMap<string, readonly string[]>): EncodedPath {
+  const [first = '', ...parts] = template.split(/\{([^{}/]*)\}/)
+  const literals = [first]
+  const texts: string[] = []
+  for (let index = 0; index < parts.length; index += 2) {
+    const name = parts[index] ?? ''
+    const items = values.get(name) ?? []
+    if (items.length === 0 || items.some((item) => /^\.{0,2}$/.test(item)))
+      throw new InvalidParameter(name, 'it cannot be a path segment')
+    texts.push(...items)
+    literals.push(...items.slice(1).fill(','), parts[index + 1] ?? '')
   }
-  return encodePath(literals as unknown as TemplateStringsArray, ...names.map((name) => values.get(name) ?? ''))
+  return encodePath(literals as unknown as TemplateStringsArray, ...texts)
 }

@@ -361,6 +361,11 @@ describe('a hostile document', () => {
           /\/x-gateway\/terms\/url: The value must be an http: or https: address/,
         ],
         [
+          'a port without a default',
+          document({ root: { servers: [{ url: 'https://a.example.com:{port}' }] } }),
+          /variable without a default/,
+        ],
+        [
           'a variable without a default',
           document({ root: { servers: [{ url: 'https://a.example.com/{v}', variables: { v: {} } }] } }),
           /variable without a default/,

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { CLIENT_TYPES } from '../../../src/catalog/openapi/load-folder.ts'
+import { requestTarget } from '../../../src/catalog/request-target.ts'
 import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 const FOLDER = new URL('../../own/makers/', import.meta.url)
@@ -208,6 +209,41 @@ describe('documents as different makers write them', () => {
       assert.equal(request?.headers?.accept, accept, JSON.stringify(responses))
       assert.deepEqual(endpoint.acceptStatuses?.toSorted(), accepted, JSON.stringify(responses))
     }
+  })
+
+  it('a list is written in the style of its parameter, and a separator in an item is not taken for a separator', async () => {
+    const list = { type: 'array', items: { type: 'string' } }
+    const query = (name: string, members: object = {}) => ({ name, in: 'query', schema: list, ...members })
+    const parameters = [
+      { name: 'ids', in: 'path', required: true, schema: list },
+      { name: 'X-List', in: 'header', schema: list },
+      query('many'),
+      query('form', { explode: false }),
+      query('pipes', { style: 'pipeDelimited', explode: false }),
+      query('spaces', { style: 'spaceDelimited', explode: false }),
+    ]
+    const responses = { 200: { description: 'ok' } }
+    const paths = {
+      '/ok': { get: { responses } },
+      '/of/{ids}.json': { get: { operationId: 'of', parameters, responses } },
+    }
+    const { upstream } = await readWritten(document({ root: { paths } }))
+    const [, endpoint = assert.fail()] = Object.values(upstream?.endpoints ?? {})
+    const value = ['a,b', 'c d']
+    const given = Object.fromEntries(['ids', 'X-List', 'many', 'form', 'pipes', 'spaces'].map((name) => [name, value]))
+    const [request = assert.fail()] = [endpoint.request(given, { now: 0 })].flat()
+    assert.equal(
+      requestTarget('https://a.example', request, []).path,
+      '/of/a%2Cb,c%20d.json?many=a%2Cb&many=c+d&form=a%2Cb,c+d&pipes=a%2Cb%7Cc+d&spaces=a%2Cb%20c+d',
+    )
+    assert.equal(request.headers?.['x-list'], 'a,b,c d')
+  })
+
+  it('the variables of the server have their defaults, even if these are numbers', async () => {
+    const variables = { stage: { default: 'prod' }, port: { default: 8443 }, version: { default: 2024 } }
+    const servers = [{ url: 'https://{stage}.example.com:{port}/v{version}/', variables }]
+    const { upstream } = await readWritten(document({ root: { servers } }))
+    assert.equal(upstream?.baseUrl, 'https://prod.example.com:8443/v2024')
   })
 
   it('an endpoint cannot have a name that the clients use themselves', async () => {
