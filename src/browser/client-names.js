@@ -3,9 +3,12 @@
  * them.
  */
 
-/** Python's keywords, which cannot name a parameter or a method. */
+/**
+ * Python's keywords, which cannot name a parameter or a method, and the types that stand in
+ * signatures.
+ */
 const PYTHON_KEYWORDS = new Set(
-  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self'.split(
+  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self bool float int str'.split(
     ' ',
   ),
 )

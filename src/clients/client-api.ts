@@ -17,7 +17,7 @@ export interface ClientApi {
 export interface ClientEndpoint {
   /** The path without its slash: `by-ingredient`. */
   path: string
-  /** The name of its types, which is the name in the OpenAPI document: `WeatherCurrent`. */
+  /** The name of its types, usually the name in the OpenAPI document: `WeatherCurrent`. */
   typeName: string
   description: string
   method: 'GET' | 'POST'
@@ -54,6 +54,30 @@ export function clientApis(catalog: Catalog): ClientApi[] {
       data: toDocumentSchema(endpoint.data, new Map()),
     })),
   }))
+}
+
+/** Gives each type of a client a name that nothing else in the client has. */
+export class TypeNames {
+  readonly #taken: Set<string>
+
+  /** @param code the parts of the client that do not depend on the catalog */
+  constructor(code: string) {
+    this.#taken = new Set(code.match(/[A-Za-z]\w*/g))
+  }
+
+  /** The wanted name, or the wanted name with a number: `Answer_2`. */
+  take(wanted: string): string {
+    let name = wanted
+    for (let count = 2; this.#taken.has(name); count += 1) name = `${wanted}_${count}`
+    this.#taken.add(name)
+    return name
+  }
+
+  /** APIs whose endpoints have type names that are free in this client. */
+  ofEndpoints(apis: ClientApi[]): ClientApi[] {
+    const named = (endpoint: ClientEndpoint) => ({ ...endpoint, typeName: this.take(endpoint.typeName) })
+    return apis.map((api) => ({ ...api, endpoints: api.endpoints.map(named) }))
+  }
 }
 
 /** The types that a schema allows; a client's type is their union: `['string', 'null']`. */

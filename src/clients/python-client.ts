@@ -6,11 +6,11 @@ import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
-  type ClientParameter,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
+  TypeNames,
 } from './client-api.ts'
-import { literal, type PythonRecord, pythonType } from './python-types.ts'
+import { addRecord, type PythonRecord, type PythonRecords, pythonType } from './python-types.ts'
 
 const runtimeOf = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), 'utf8').trim()
 
@@ -39,6 +39,28 @@ const optionsWith = (callTimeoutMs: number): string[] => [
 
 /** The client for Python 3.9 and later, in one file without dependencies. */
 export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
+  const fixed = fixedPart(baseUrl)
+  const typed = typedApis(apis, new TypeNames(fixed))
+  return [
+    fixed,
+    '',
+    '',
+    ...typed.flatMap(({ endpoints }) => endpoints.flatMap(dataTypes)),
+    ...[SYNC, ASYNC].flatMap((kind) => [
+      ...typed.flatMap((api) => apiClass(kind, api)),
+      '',
+      `class ${kind.gateway}(${kind.transport}):`,
+      `    """Every API of the gateway${kind === ASYNC ? ', for asyncio' : ''}."""`,
+      '',
+      ...optionsWith(callTimeoutMs),
+      ...typed.map(({ slug }) => `        self.${pythonMember(slug)} = ${className(kind, slug)}(self)`),
+      '',
+    ]),
+  ].join('\n')
+}
+
+/** The part of the client that does not depend on the catalog. */
+function fixedPart(baseUrl: string): string {
   return [
     `"""Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.py`,
     '',
@@ -73,19 +95,6 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
     '',
     '',
     runtime(),
-    '',
-    '',
-    ...apis.flatMap(({ endpoints }) => endpoints.flatMap(dataTypes)),
-    ...[SYNC, ASYNC].flatMap((kind) => [
-      ...apis.flatMap((api) => apiClass(kind, api)),
-      '',
-      `class ${kind.gateway}(${kind.transport}):`,
-      `    """Every API of the gateway${kind === ASYNC ? ', for asyncio' : ''}."""`,
-      '',
-      ...optionsWith(callTimeoutMs),
-      ...apis.map(({ slug }) => `        self.${pythonMember(slug)} = ${className(kind, slug)}(self)`),
-      '',
-    ]),
   ].join('\n')
 }
 
@@ -104,15 +113,39 @@ function runtime(): string {
   )
 }
 
+/** An API whose types have their names. */
+interface TypedApi extends ClientApi {
+  endpoints: TypedEndpoint[]
+}
+
+interface TypedEndpoint extends ClientEndpoint {
+  records: PythonRecord[]
+  /** The type of data whose members are not known; undefined if there is a typed dictionary. */
+  alias: string | undefined
+  parameterTypes: ReadonlyMap<string, string>
+}
+
+function typedApis(apis: ClientApi[], names: TypeNames): TypedApi[] {
+  const typed = (endpoint: ClientEndpoint): TypedEndpoint => {
+    const { typeName, data, parameters } = endpoint
+    const records: PythonRecords = { names, list: [] }
+    const hasMembers = Object.keys(Object(data.properties)).length > 0
+    if (hasMembers) addRecord(data, typeName, records)
+    const alias = hasMembers ? undefined : pythonType(data, typeName, records)
+    const types = parameters.map(({ name, schema }): [string, string] => {
+      return [name, pythonType(schema as JsonSchema, `${typeName}Parameter${pascal([name])}`, records)]
+    })
+    return { ...endpoint, records: records.list, alias, parameterTypes: new Map(types) }
+  }
+  return names.ofEndpoints(apis).map(({ endpoints, ...api }) => ({ ...api, endpoints: endpoints.map(typed) }))
+}
+
 /**
  * Typed dictionaries in the functional form, because members may have names that are keywords in
  * Python, such as `from`.
  */
-function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
-  const records: PythonRecord[] = []
-  pythonType(data, typeName, records)
-  for (const { name, schema } of parameters) pythonType(schema as JsonSchema, parameterType(typeName, name), records)
-  return records.flatMap(({ name, members, isTotal }) => [
+function dataTypes({ typeName, alias, records }: TypedEndpoint): string[] {
+  const dictionaries = records.flatMap(({ name, members, isTotal }) => [
     `${name} = TypedDict("${name}", {`,
     ...members.map(
       ({ name: member, type, description }) =>
@@ -121,6 +154,7 @@ function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
     isTotal ? '})' : '}, total=False)',
     '',
   ])
+  return alias === undefined ? dictionaries : [...dictionaries, `${typeName} = ${alias}`, '']
 }
 
 /** The synchronous client, or the client for asyncio. */
@@ -142,7 +176,7 @@ const ASYNC: Kind = {
   wait: 'await ',
 }
 
-function apiClass(kind: Kind, { slug, description, endpoints }: ClientApi): string[] {
+function apiClass(kind: Kind, { slug, description, endpoints }: TypedApi): string[] {
   return [
     '',
     `class ${className(kind, slug)}:`,
@@ -155,15 +189,16 @@ function apiClass(kind: Kind, { slug, description, endpoints }: ClientApi): stri
   ]
 }
 
-function method(
-  { definition, wait }: Kind,
-  slug: string,
-  { path, typeName, description, parameters, method: verb, mustNotRepeat }: ClientEndpoint,
-): string[] {
+function method({ definition, wait }: Kind, slug: string, endpoint: TypedEndpoint): string[] {
+  const { path, typeName, description, parameters, parameterTypes, method: verb, mustNotRepeat } = endpoint
   // Required parameters come first. Callers pass all parameters by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
   const variables = pythonNames(parameters.map(({ name }) => name))
-  const signature = ordered.map((parameter) => parameterOf(typeName, parameter, variables))
+  // The gateway fills in defaults, so the client does not repeat them.
+  const signature = ordered.map(({ name, required }) => {
+    const type = parameterTypes.get(name)
+    return `${variables.get(name)}: ${required ? type : `Optional[${type}] = None`}`
+  })
   const given = parameters.map(({ name }) => `${JSON.stringify(name)}: ${variables.get(name)}`)
   const documented = ordered.flatMap(({ name, schema }) =>
     schema.description === undefined ? [] : [`        ${variables.get(name)}: ${schema.description}`],
@@ -174,23 +209,9 @@ function method(
     ...(documented.length === 0
       ? [`        ${docstring(description)}`]
       : [`        """${escaped(description)}`, '', ...documented.map(escaped), '        """']),
-    `        data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${mustNotRepeat ? ', once=True' : ''}`})`,
-    '        return data',
+    `        _data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${mustNotRepeat ? ', once=True' : ''}`})`,
+    '        return _data',
   ]
-}
-
-/** The type name of a parameter that has members of its own. */
-const parameterType = (typeName: string, name: string): string => `${typeName}Parameter${pascal([name])}`
-
-function parameterOf(
-  typeName: string,
-  { name, required, schema }: ClientParameter,
-  variables: ReadonlyMap<string, string>,
-): string {
-  const type = pythonType(schema as JsonSchema, parameterType(typeName, name), [])
-  if (required) return `${variables.get(name)}: ${type}`
-  // The gateway fills in defaults, so the client does not repeat them.
-  return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 
 /** The class of an API. No other class of the client has such a name, whatever the slug is. */

@@ -1,6 +1,6 @@
 import { pascal } from '../catalog/type-name.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
-import { kindsOf } from './client-api.ts'
+import { kindsOf, type TypeNames } from './client-api.ts'
 
 /** A typed dictionary of Python: its name and its members, with their types. */
 export interface PythonRecord {
@@ -10,13 +10,19 @@ export interface PythonRecord {
   isTotal: boolean
 }
 
+/** The typed dictionaries of a client so far, and the names that are taken. */
+export interface PythonRecords {
+  names: TypeNames
+  list: PythonRecord[]
+}
+
 /**
- * A JSON Schema as a Python type. Objects with named members are added to `records` under `name`.
+ * A JSON Schema as a Python type. Objects with named members are added to `records` under `name`,
+ * or under a similar name that is free.
  */
-export function pythonType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
-  if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`
-  if (Array.isArray(schema.enum))
-    return schema.enum.length === 0 ? 'Any' : `Literal[${schema.enum.map(literal).join(', ')}]`
+export function pythonType(schema: JsonSchema, name: string, records: PythonRecords): string {
+  const values = schema.const === undefined ? schema.enum : [schema.const]
+  if (Array.isArray(values) && areLiterals(values)) return `Literal[${values.map(literal).join(', ')}]`
   if (Array.isArray(schema.anyOf)) {
     return `Union[${schema.anyOf.map((branch: JsonSchema, index) => pythonType(branch, `${name}${index + 1}`, records)).join(', ')}]`
   }
@@ -30,7 +36,7 @@ export function pythonType(schema: JsonSchema, name: string, records: PythonReco
 function kindType(
   kind: string,
   schema: JsonSchema,
-  { name, records }: { name: string; records: PythonRecord[] },
+  { name, records }: { name: string; records: PythonRecords },
 ): string {
   switch (kind) {
     case 'string':
@@ -50,29 +56,37 @@ function kindType(
   }
 }
 
-function objectType(schema: JsonSchema, wanted: string, records: PythonRecord[]): string {
-  // Two members can have the same type name if they differ only in characters that type names
-  // cannot have.
-  let name = wanted
-  for (let count = 2; records.some((record) => record.name === name); count += 1) name = `${wanted}_${count}`
-  const properties = schema.properties as Record<string, JsonSchema> | undefined
-  if (!properties) {
-    const { additionalProperties } = schema
+function objectType(schema: JsonSchema, wanted: string, records: PythonRecords): string {
+  const { properties, additionalProperties } = schema
+  if (properties === undefined || Object.keys(Object(properties)).length === 0) {
     if (typeof additionalProperties !== 'object') return 'Dict[str, Any]'
-    return `Dict[str, ${pythonType(additionalProperties as JsonSchema, `${name}Value`, records)}]`
+    return `Dict[str, ${pythonType(additionalProperties as JsonSchema, `${wanted}Value`, records)}]`
   }
-  const members = Object.entries(properties).map(([member, inner]) => ({
+  const name = records.names.take(wanted)
+  addRecord(schema, name, records)
+  return name
+}
+
+/** Adds the typed dictionary of an object, and the typed dictionaries in it. */
+export function addRecord({ properties, required }: JsonSchema, name: string, records: PythonRecords): void {
+  const members = Object.entries(Object(properties) as Record<string, JsonSchema>).map(([member, inner]) => ({
     name: member,
     type: pythonType(inner, `${name}${pascal([member])}`, records),
     description: inner.description as string | undefined,
   }))
-  const required = new Set((schema.required as string[] | undefined) ?? [])
-  records.push({ name, members, isTotal: Object.keys(properties).every((member) => required.has(member)) })
-  return name
+  const always = new Set((required as string[] | undefined) ?? [])
+  records.list.push({ name, members, isTotal: members.every((member) => always.has(member.name)) })
 }
 
-/** Writes a JSON value as a Python literal. */
-export function literal(value: unknown): string {
+/** Whether there are values, and all of them can stand in a `Literal`. */
+function areLiterals(values: unknown[]): boolean {
+  const isLiteral = (value: unknown) =>
+    value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
+  return values.length > 0 && values.every(isLiteral)
+}
+
+/** Writes a text, a whole number, a boolean or null as a Python literal. */
+function literal(value: unknown): string {
   if (value === null) return 'None'
   return typeof value === 'boolean' ? (value ? 'True' : 'False') : JSON.stringify(value)
 }

@@ -8,6 +8,7 @@ import {
   type ClientGateway,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
+  TypeNames,
 } from './client-api.ts'
 import { comment, memberName, typescriptType } from './typescript-types.ts'
 
@@ -15,7 +16,46 @@ import { comment, memberName, typescriptType } from './typescript-types.ts'
 const RUNTIME = ['runtime-answers', 'runtime'].map((name) => new URL(`./${name}.ts`, import.meta.url))
 
 /** The TypeScript client in one file without dependencies: types and methods of every endpoint. */
-export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
+export function typescriptClient(apis: ClientApi[], gateway: ClientGateway): string {
+  const fixed = fixedPart(gateway)
+  const named = namedApis(apis, new TypeNames(fixed))
+  return [
+    fixed,
+    ...named.flatMap(({ endpoints }) => endpoints.flatMap(endpointTypes)),
+    '/** Parameters and data of each endpoint, by the path that the methods answer and start accept. */',
+    'export interface Endpoints {',
+    ...named.flatMap(({ slug, endpoints }) => endpoints.map((endpoint) => endpointMember(slug, endpoint))),
+    '}',
+    '',
+    '/** Every API of the gateway. */',
+    'export class Gateway extends Transport {',
+    ...named.flatMap(apiMember),
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** An API whose types have their names. */
+interface NamedApi extends ClientApi {
+  endpoints: NamedEndpoint[]
+}
+
+interface NamedEndpoint extends ClientEndpoint {
+  /** The type of its parameters. */
+  parametersType: string
+}
+
+function namedApis(apis: ClientApi[], names: TypeNames): NamedApi[] {
+  const parametersType = ({ typeName, parameters }: ClientEndpoint) =>
+    parameters.length === 0 ? 'Record<string, never>' : names.take(`${typeName}Parameters`)
+  return names.ofEndpoints(apis).map(({ endpoints, ...api }) => ({
+    ...api,
+    endpoints: endpoints.map((endpoint) => ({ ...endpoint, parametersType: parametersType(endpoint) })),
+  }))
+}
+
+/** The part of the client that does not depend on the catalog. */
+function fixedPart({ baseUrl, callTimeoutMs }: ClientGateway): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   return [
     `// Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.ts`,
@@ -35,17 +75,6 @@ export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: 
     `const TIMEOUT_MS = ${callTimeoutMs + TIMEOUT_SPARE_MS}`,
     '',
     runtime(),
-    ...apis.flatMap(({ endpoints }) => endpoints.flatMap(endpointTypes)),
-    '/** Parameters and data of each endpoint, by the path that the methods answer and start accept. */',
-    'export interface Endpoints {',
-    ...apis.flatMap(({ slug, endpoints }) => endpoints.map((endpoint) => endpointMember(slug, endpoint))),
-    '}',
-    '',
-    '/** Every API of the gateway. */',
-    'export class Gateway extends Transport {',
-    ...apis.flatMap(apiMember),
-    '}',
-    '',
   ].join('\n')
 }
 
@@ -61,7 +90,7 @@ function runtime(): string {
     .trimStart()
 }
 
-function endpointTypes({ typeName, description, parameters, data }: ClientEndpoint): string[] {
+function endpointTypes({ typeName, parametersType, description, parameters, data }: NamedEndpoint): string[] {
   const members = parameters.flatMap(({ name, schema, required }) => [
     ...comment(parameterWords(schema as JsonSchema), '  '),
     `  ${memberName(name)}${required ? '' : '?'}: ${typescriptType(schema as JsonSchema)}`,
@@ -69,22 +98,15 @@ function endpointTypes({ typeName, description, parameters, data }: ClientEndpoi
   return [
     ...(members.length === 0
       ? []
-      : [
-          ...comment(`Parameters: ${description}`, ''),
-          `export interface ${typeName}Parameters {`,
-          ...members,
-          '}',
-          '',
-        ]),
+      : [...comment(`Parameters: ${description}`, ''), `export interface ${parametersType} {`, ...members, '}', '']),
     ...comment(description, ''),
     `export type ${typeName} = ${typescriptType(data)}`,
     '',
   ]
 }
 
-function endpointMember(slug: string, { path, typeName, parameters }: ClientEndpoint): string {
-  const given = parameters.length === 0 ? 'Record<string, never>' : `${typeName}Parameters`
-  return `  ${JSON.stringify(`${slug}/${path}`)}: { parameters: ${given}; data: ${typeName} }`
+function endpointMember(slug: string, { path, typeName, parametersType }: NamedEndpoint): string {
+  return `  ${JSON.stringify(`${slug}/${path}`)}: { parameters: ${parametersType}; data: ${typeName} }`
 }
 
 function parameterWords({ description, default: fallback }: JsonSchema): string {
@@ -93,7 +115,7 @@ function parameterWords({ description, default: fallback }: JsonSchema): string 
     .join('; ')
 }
 
-function apiMember({ slug, description, endpoints }: ClientApi): string[] {
+function apiMember({ slug, description, endpoints }: NamedApi): string[] {
   return [
     ...comment(description, '  '),
     `  readonly ${typescriptMember(slug)} = {`,
@@ -103,8 +125,8 @@ function apiMember({ slug, description, endpoints }: ClientApi): string[] {
   ]
 }
 
-function method(slug: string, endpoint: ClientEndpoint): string {
-  const { path, typeName, parameters } = endpoint
+function method(slug: string, endpoint: NamedEndpoint): string {
+  const { path, typeName, parametersType, parameters } = endpoint
   const options = optionsOf(endpoint)
   const named = typescriptName(path)
   const name = /^\d/.test(named) ? JSON.stringify(named) : named
@@ -113,7 +135,7 @@ function method(slug: string, endpoint: ClientEndpoint): string {
     return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, ${options}),`
   }
   const fallback = parameters.some(({ required }) => required) ? '' : ' = {}'
-  return `${name}: (parameters: ${typeName}Parameters${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, ${options}),`
+  return `${name}: (parameters: ${parametersType}${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, ${options}),`
 }
 
 function optionsOf({ method, mustNotRepeat }: ClientEndpoint): string {

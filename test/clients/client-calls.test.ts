@@ -381,7 +381,7 @@ print(Gateway("k", base_url=sys.argv[1]).call("mock-data", "posts"))`
     })
     assert.equal(stdout, "{'id': 1}\n")
     if (!(await isThere('mypy'))) return t.skip('there is no mypy here: its types were not checked')
-    const checked = ['--strict', '--python-version', '3.9', '--cache-dir', join(folder, 'mypy'), join(place, 'src')]
+    const checked = ['--strict', '--python-version', '3.10', '--cache-dir', join(folder, 'mypy'), join(place, 'src')]
     await run('mypy', checked).catch(({ stdout: complaints }) => assert.fail(complaints))
   })
 })

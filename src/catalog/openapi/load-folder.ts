@@ -17,7 +17,7 @@ const SLUG_MAX = 40
 
 /** Slugs that keys in Redis, clients or settings of the environment use for something else. */
 const RESERVED =
-  /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|close|constructor|prototype|transport|no-redirects|reply-.*|.*-fallback)$/
+  /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|constructor|prototype|reply-.*|.*-fallback)$/
 
 /** The result of reading one document. */
 export interface ReadDocument {
@@ -98,23 +98,9 @@ export interface BuiltIn {
   upstreams: ReadonlyMap<string, Upstream>
 }
 
-/** Names of types in the languages of clients, and in the clients themselves. */
-export const CLIENT_TYPES = [
-  ...['Any', 'Dict', 'List', 'Literal', 'Optional', 'TypedDict', 'Union', 'Exception', 'False', 'None', 'True'],
-  ...['OSError', 'OverflowError', 'RecursionError', 'ValueError', 'Array', 'Error', 'Number', 'Object', 'String'],
-  ...['Promise', 'Record', 'Partial', 'ReadonlySet', 'Set', 'Date', 'Math', 'JSON', 'URLSearchParams', 'Headers'],
-  ...['Request', 'RequestInit', 'Response', 'AbortSignal', 'NaN'],
-  ...['Callable', 'Generator', 'Sequence', 'TypeVar', 'ConnectionRefusedError', 'AbortController'],
-  ...['CallOptions', 'ErrorCode', 'Failure', 'Answer', 'Gateway', 'GatewayError', 'GatewayOptions', 'Transport'],
-  ...['AnswerBody', 'AnswerMeta', 'AsyncGateway', 'AsyncStartedCall', 'BatchAnswer', 'BatchCall', 'BatchResult'],
-  ...['DataOf', 'Endpoints', 'Exchange', 'KnownPath', 'Meta', 'ParametersOf', 'Received', 'StartedCall'],
-]
-
-/**
- * The client and tool names that are taken: by types of the clients, and by endpoints of upstreams.
- */
+/** The client and tool names that are taken by endpoints of upstreams. */
 export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string, string> {
-  const taken = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
+  const taken = new Map<string, string>()
   for (const [slug, { endpoints }] of upstreams) {
     for (const path of Object.keys(endpoints)) taken.set(clientName(slug, path), `${slug}${path}`)
   }

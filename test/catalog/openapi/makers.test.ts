@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
-import { CLIENT_TYPES } from '../../../src/catalog/openapi/load-folder.ts'
 import { requestTarget } from '../../../src/catalog/request-target.ts'
 import { check, document, readWritten, words } from '../../support/own-document.ts'
 
@@ -244,22 +243,5 @@ describe('documents as different makers write them', () => {
     const servers = [{ url: 'https://{stage}.example.com:{port}/v{version}/', variables }]
     const { upstream } = await readWritten(document({ root: { servers } }))
     assert.equal(upstream?.baseUrl, 'https://prod.example.com:8443/v2024')
-  })
-
-  it('an endpoint cannot have a name that the clients use themselves', async () => {
-    for (const [file, comment] of [
-      ['runtime.ts', /^ *(\/\/|\/?\*).*$/gm],
-      ['runtime-answers.ts', /^ *(\/\/|\/?\*).*$/gm],
-      ['runtime.py', /#.*$/gm],
-      ['runtime_answers.py', /#.*$/gm],
-      ['runtime_async.py', /#.*$/gm],
-      ['runtime_transport.py', /#.*$/gm],
-    ] as const) {
-      const source = await readFile(new URL(`../../../src/clients/${file}`, import.meta.url), 'utf8')
-      const code = source.replace(comment, '').replace(/"""[\s\S]*?"""|`[^`]*`|'[^'\n]*'|"[^"\n]*"/g, '')
-      const named = code.match(/(?<![.\w])[A-Z][a-z]\w+(?= *[<(.\]|,:)=&]|$)/gm) ?? []
-      const missing = [...new Set(named)].filter((name) => !CLIENT_TYPES.includes(name))
-      assert.deepEqual(missing, [], file)
-    }
   })
 })
