@@ -20,24 +20,32 @@ export const apiTag = (api: Api): string => api.upstream.displayName
  * Every endpoint of every API, as a path of its own. Headers that change the form of the answer
  * (`Prefer`, raw, scenario) are described only for the generic route, because tools that fill in
  * optional headers would send them with every call.
+ *
+ * @param operationIds the ids that other operations have
  */
-export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<string, JsonSchema> {
+export function endpointPaths(
+  catalog: Catalog,
+  named: NamedSchemas,
+  operationIds: ReadonlySet<string>,
+): Record<string, JsonSchema> {
   const paths: Record<string, JsonSchema> = {}
   for (const api of catalog.values()) {
     for (const endpoint of api.endpoints.values()) {
       const method = endpoint.method.toLowerCase()
-      paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: endpointOperation(api, endpoint, named) }
+      const operationId = freeName(camel(endpointWords(api.slug, endpoint.path)), operationIds)
+      const operation = endpointOperation(api, endpoint, named)
+      paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: { operationId, ...operation } }
     }
   }
   return paths
 }
 
 /**
- * A free name for a schema, because the data of an own API may have the name of one of the
- * service's schemas.
+ * A free name for the schema or the operation of an endpoint, because an own API may have the name
+ * of a part of the service.
  */
-function freeName(name: string, named: NamedSchemas): string {
-  return named.has(name) ? freeName(`${name}Data`, named) : name
+function freeName(name: string, taken: { has: (name: string) => boolean }): string {
+  return taken.has(name) ? freeName(`${name}Data`, taken) : name
 }
 
 /** The error answers of all calls, for `components.responses`. */
@@ -72,7 +80,6 @@ function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchem
   ]
   const address = terms.url === undefined ? '' : ` [Terms](${terms.url})`
   return {
-    operationId: camel(words),
     tags: [apiTag(api)],
     summary: endpoint.description.replace(/\.$/, ''),
     description: `${endpoint.description}\n\n${conditions.filter(Boolean).join(' ')}${address}`,

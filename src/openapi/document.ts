@@ -47,8 +47,10 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
   }
   // This comes after the service's own schemas, so that an own API cannot take one of their names.
   const generic = { '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call) }
-  const calls = endpointPaths(catalog, named)
-  const all = { ...calls, ...generic, ...paths }
+  const own: Record<string, JsonSchema> = { ...generic, ...paths }
+  const operations = Object.values(own).flatMap((path) => Object.values(path))
+  const calls = endpointPaths(catalog, named, new Set(operations.map((item) => String(Object(item).operationId))))
+  const all = { ...calls, ...own }
   const answers = {
     ...responses,
     ...refusedResponses(named),

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
+import { Catalog, createApi } from '../../../src/catalog/catalog.ts'
 import { requestTarget } from '../../../src/catalog/request-target.ts'
+import { createDocument } from '../../../src/openapi/document.ts'
+import type { DocumentedRoute } from '../../../src/openapi/route-list.ts'
 import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 const FOLDER = new URL('../../own/makers/', import.meta.url)
@@ -236,6 +239,22 @@ describe('documents as different makers write them', () => {
       '/of/a%2Cb,c%20d.json?many=a%2Cb&many=c+d&form=a%2Cb,c+d&pipes=a%2Cb%7Cc+d&spaces=a%2Cb%20c+d',
     )
     assert.equal(request.headers?.['x-list'], 'a,b,c d')
+  })
+
+  it('the operations of an API have other ids in the document of the gateway than the operations of the service', async () => {
+    const { upstream = assert.fail() } = await readWritten(
+      document({ operation: { operationId: 'keys' } }),
+      'list.json',
+    )
+    const catalog = new Catalog([['list', createApi('list', upstream, { settings: new Map(), isOperatorNamed: true })]])
+    const keys: DocumentedRoute = {
+      ...{ method: 'GET', url: '/v1/keys', summary: 'Keys', description: undefined, tags: ['Keys'], hidden: false },
+      ...{ operationId: undefined, body: undefined, querystring: undefined, params: undefined, headers: undefined },
+      ...{ responses: {}, errors: [], guard: 'session', outcome: undefined },
+    }
+    const { paths } = createDocument([keys], catalog, 'http://gateway.test')
+    const ids = ['/v1/keys', '/v1/call/list/keys'].map((path) => Object(paths[path]?.get).operationId)
+    assert.deepEqual(ids, ['listKeys', 'listKeysData'])
   })
 
   it('the variables of the server have their defaults, even if these are numbers', async () => {
