@@ -71,7 +71,8 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     )
   }
   const bare = successes.filter(([, response]) => typesOf(document, response).length === 0)
-  // An answer without a body is a success if the document describes it, or describes no body at all.
+  // An answer without a body is a success if the document describes such an answer, or describes no
+  // body at all.
   const undescribed = media === undefined ? [200, 201, 202] : []
   const ofRefusals = responses.filter(([status]) => /^(4(\d\d|XX)|default)$/i.test(status))
   const documented = responses.map(([status]) => Number(status)).filter((status) => status >= 400 && status < 500)
