@@ -216,7 +216,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CONCURRENCY_LIMIT_EXCEEDED: help(
     'Send the next call when one has ended, or use fewer parallel workers.',
     'The account has more calls at the same time than its plan allows.',
-    'Asynchronous calls that have not ended count too. Retry-After is the time until a call of the account is expected to end.',
+    'Asynchronous calls that have not ended count too. Retry-After is the time until a call of the account is expected to end, or longer if another limit refuses the call for longer.',
   ),
   RESULT_STORAGE_FULL: help(
     'Wait for Retry-After: the gateway deletes results after 15 minutes. Request less data, or call without Prefer: the gateway then stores no result.',

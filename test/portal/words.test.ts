@@ -50,8 +50,9 @@ describe('the portal’s words for failures', () => {
     )
     assert.equal(
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 1 }, retryAfterMs: 1_000_000_000 }),
-      'You have used your 1 call of this minute.',
+      'You have used your 1 call of this minute. Try again in 12 days.',
     )
+    assert.equal(told('LOGIN_THROTTLED', { retryAfterMs: 121_000 }), 'Too many attempts. Try again in 3 min.')
     assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the Pro plan/)
   })
 

@@ -1,4 +1,5 @@
 import { currentKey } from './key.js'
+import { waitWords } from './words.js'
 
 /**
  * While the plan's minute is used up, sending cannot succeed, so the buttons show how long. Each
@@ -45,7 +46,7 @@ export class Waits {
     const leftMs = (this.#ends.get(this.chosen()) ?? 0) - now
     for (const button of this.#buttons) {
       button.disabled = leftMs > 0 || this.#sending.has(button)
-      button.textContent = leftMs > 0 ? `Send in ${Math.ceil(leftMs / 1_000)} s` : 'Send'
+      button.textContent = leftMs > 0 ? `Send in ${waitWords(Math.ceil(leftMs / 1_000))}` : 'Send'
     }
     if (this.#sendAs.isConnected && [...this.#ends.values()].some((end) => end > now)) return
     clearInterval(this.#timer)

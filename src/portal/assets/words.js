@@ -12,17 +12,15 @@ const WORDS = {
   INVALID_TOKEN: () => 'Your log-in has ended. Log in again.',
   TOKEN_EXPIRED: () => 'Your log-in has ended. Log in again.',
   MONTHLY_QUOTA_EXCEEDED: () => 'You have used all calls of this month. The count starts again on the 1st (UTC).',
-  CONCURRENCY_LIMIT_EXCEEDED: ({ retry_after: wait }) =>
-    `Too many of your calls are running.${wait ? ` One is expected to end in ${wait} s.` : ' Wait for one to end.'}`,
+  CONCURRENCY_LIMIT_EXCEEDED: (_, again) => `Too many of your calls are running.${again || ' Wait for one to end.'}`,
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
     `This API needs ${plan ? `the ${PLANS[plan] ?? plan} plan` : 'a higher plan'}, also for test data. Account, Overview says who changes plans.`,
   ALREADY_MEMBER: () => 'This person is already a member.',
   KEY_LIMIT_REACHED: () => 'Key limit reached (50). Revoke a key first.',
   PROVIDER_KEY_REQUIRED: () => 'This API needs your own key. Save it under Account, Provider keys.',
   PROVIDER_KEY_INVALID: () => 'The source refused your key. Replace it under Account, Provider keys.',
-  LOGIN_THROTTLED: ({ retry_after: wait }) => `Too many attempts.${wait ? ` Try again in ${wait} s.` : ''}`,
-  SIGNUP_THROTTLED: ({ retry_after: wait }) =>
-    `Too many sign-ups from this address.${wait ? ` Try again in ${wait} s.` : ''}`,
+  LOGIN_THROTTLED: (_, again) => `Too many attempts.${again}`,
+  SIGNUP_THROTTLED: (_, again) => `Too many sign-ups from this address.${again}`,
   API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data works if your plan includes it.',
 }
 
@@ -39,8 +37,16 @@ const USUAL = {
   LOGIN_THROTTLED: 'Too many log-in attempts.',
 }
 
-/** A longer wait, such as the rest of a month, says nothing as a number of seconds. */
-const SECONDS_SHOWN_MAX = 3_600
+/**
+ * A wait in words, rounded up: `52 s`, `3 min`, `20 days`.
+ *
+ * @param {number} seconds
+ */
+export function waitWords(seconds) {
+  if (seconds <= 120) return `${Math.ceil(seconds)} s`
+  if (seconds <= 7_200) return `${Math.ceil(seconds / 60)} min`
+  return seconds <= 172_800 ? `${Math.ceil(seconds / 3_600)} h` : `${Math.ceil(seconds / 86_400)} days`
+}
 
 /**
  * An error's words for a person.
@@ -50,13 +56,13 @@ const SECONDS_SHOWN_MAX = 3_600
 export function forPeople({ code, message = '', hint = '' }) {
   const tokens = tokensOf(hint)
   const { limit, retry_after: wait } = tokens
-  const again = wait && Number(wait) <= SECONDS_SHOWN_MAX ? ` Try again in ${wait} s.` : ''
-  // Many limits are per minute, but only the calls have a limit that the plan sets.
+  const again = wait ? ` Try again in ${waitWords(Number(wait))}.` : ''
   // A limit of a key is not a limit of the account, and the message says whose it is.
   if (tokens.limit_of) return message + again
+  // Many limits are per minute, but only the calls have a limit that the plan sets.
   if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${callsOf(limit)} of this minute.${again}`
   const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
-  if (say) return say(tokens)
+  if (say) return say(tokens, again)
   // What programs call a member of a request is a field of a form here.
   if (code === 'VALIDATION_ERROR') return message.replace(/^Member (\w)/, (_, letter) => letter.toUpperCase())
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
