@@ -13,21 +13,26 @@ export interface AddressProof {
 const ISSUER = 'agent-api-gateway'
 const TYPE = 'address-proof+jwt'
 
-/** Signs the token of a mailed link; it is good for a day. */
-export function signAddressProof(secrets: Secret[], { userId, email }: AddressProof): Promise<string> {
+const PROOF_SECONDS = 86_400
+
+/**
+ * Signs the token of a mailed link; it is good for a day. `now` is the clock of Redis, because the
+ * link may reach another node.
+ */
+export function signAddressProof(secrets: Secret[], { userId, email }: AddressProof, now: number): Promise<string> {
   const [current] = secrets
   if (!current) throw new Error('no JWT secret')
   return new SignJWT({ email })
     .setProtectedHeader({ alg: 'HS256', kid: current.id, typ: TYPE })
     .setIssuer(ISSUER)
     .setSubject(userId)
-    .setIssuedAt()
-    .setExpirationTime('24h')
+    .setIssuedAt(Math.floor(now / 1_000))
+    .setExpirationTime(Math.floor(now / 1_000) + PROOF_SECONDS)
     .sign(current.bytes)
 }
 
 /** @throws GatewayError INVALID_TOKEN for a token that is forged, over, or of another kind */
-export async function verifyAddressProof(secrets: Secret[], token: string): Promise<AddressProof> {
+export async function verifyAddressProof(secrets: Secret[], token: string, now: number): Promise<AddressProof> {
   const refuse = (cause?: unknown) =>
     new GatewayError('INVALID_TOKEN', {
       message: 'The link is not valid, or is more than a day old.',
@@ -39,6 +44,7 @@ export async function verifyAddressProof(secrets: Secret[], token: string): Prom
       algorithms: ['HS256'],
       issuer: ISSUER,
       typ: TYPE,
+      currentDate: new Date(now),
       requiredClaims: ['exp', 'iat', 'sub', 'email'],
     })
     const { sub, email } = payload

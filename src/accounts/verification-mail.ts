@@ -8,10 +8,10 @@ import type { Mailer } from './mailer.ts'
  * @throws Error if the mail server does not accept it
  */
 export async function mailVerification(
-  { config, mailer }: { config: Config; mailer: Mailer },
+  { config, mailer, clock }: { config: Config; mailer: Mailer; clock: { now: () => number } },
   { id, email }: { id: string; email: string },
 ): Promise<void> {
-  const token = await signAddressProof(config.secrets.jwt, { userId: id, email })
+  const token = await signAddressProof(config.secrets.jwt, { userId: id, email }, clock.now())
   await mailer.send({
     to: email,
     subject: 'Verify your email address',

@@ -9,7 +9,8 @@ export interface StoredArtifact {
   connectionId: string | null
   secretId: string
   sealed: Buffer
-  expiresAt: Date
+  /** Lifetime from now. */
+  seconds: number
 }
 
 export interface FoundArtifact {
@@ -28,9 +29,10 @@ export interface FoundArtifact {
  *   it, or a new access token is stored for it
  */
 export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?: Buffer): Promise<void> {
-  const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
+  const { kind, idHash, uidHash, connectionId, secretId, sealed, seconds } = artifact
   const values = {
-    ...{ uid_hash: uidHash, connection_id: connectionId, secret_id: secretId, sealed, expires_at: expiresAt },
+    ...{ uid_hash: uidHash, connection_id: connectionId, secret_id: secretId, sealed },
+    expires_at: sql<Date>`now() + make_interval(secs => ${seconds})`,
     parent_hash: kind === 'RefreshToken' && usedHash ? usedHash : null,
   }
   const withUse = kind === 'AccessToken' && usedHash ? db.with('superseded', () => supersession(usedHash)) : db

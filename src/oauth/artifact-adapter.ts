@@ -69,7 +69,7 @@ export class ArtifactAdapter implements Adapter {
       connectionId: this.#kind === 'Grant' ? id : (payload.grantId ?? null),
       secretId,
       sealed: bytes,
-      expiresAt: new Date(Date.now() + expiresIn * 1_000),
+      seconds: expiresIn,
     }
     await upsertArtifact(db, artifact, currentTokenUse())
   }

@@ -169,8 +169,8 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
 }
 
 /** @throws GatewayError INVALID_TOKEN */
-async function prove({ config, db, redis, log }: Context, token: string): Promise<void> {
-  const { userId, email } = await verifyAddressProof(config.secrets.jwt, token)
+async function prove({ config, db, redis, log, clock }: Context, token: string): Promise<void> {
+  const { userId, email } = await verifyAddressProof(config.secrets.jwt, token, clock.now())
   // The account has another address by now, which the link does not prove.
   const isProven = await withAnnouncement({ redis, log }, [userId], () => verifyEmail(db, userId, email))
   if (!isProven) throw new GatewayError('INVALID_TOKEN')

@@ -52,7 +52,7 @@ describe('stored secrets', () => {
     await insertClient(db, { id: 'app', secretId: client.secretId, sealed: client.bytes })
     const { secretId, bytes } = seal([old], artifactRecord('Grant', idHash), 'grant')
     const artifact = { kind: 'Grant', idHash, uidHash: null, connectionId: null, secretId, sealed: bytes }
-    await upsertArtifact(db, { ...artifact, expiresAt: new Date(Date.now() + 60_000) })
+    await upsertArtifact(db, { ...artifact, seconds: 60 })
     const slugs = Array.from({ length: 201 }, (_, index) => `api-${index}`)
     for (const slug of slugs) await saveKey(slug)
 

@@ -33,14 +33,14 @@ it('a connection ends when none of its tokens is valid, and is deleted a month l
     assert.ok(await insertConnection(db, { id, user_id: userId, ...application, apis: null, per_month: null }, 10))
     return id
   }
-  const addToken = async (connectionId: string, expiresInMs: number) =>
+  const addToken = async (connectionId: string, seconds: number) =>
     await upsertArtifact(db, {
       ...{ kind: 'RefreshToken', idHash: randomBytes(32), uidHash: null, connectionId, secretId: 'x' },
-      ...{ sealed: randomBytes(8), expiresAt: new Date(Date.now() + expiresInMs) },
+      ...{ sealed: randomBytes(8), seconds },
     })
   const [used, forgotten] = [await connect('used'), await connect('forgotten')]
-  await addToken(used, 60_000)
-  await addToken(forgotten, -1_000)
+  await addToken(used, 60)
+  await addToken(forgotten, -1)
   await sql`update connections set created_at = now() - interval '2 hours'`.execute(db)
   await connect('just made')
   await deleteOldRows({ db, config, log })

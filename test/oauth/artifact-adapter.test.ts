@@ -101,6 +101,12 @@ describe('a refresh token', () => {
     assert.equal(await isReplay('upgraded'), true)
   })
 
+  it('an access token is stored for as long as its application is told, whatever the clock of the node says', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() - 7_200_000 })
+    await store(access, 'of a slow clock')
+    assert.ok(await access?.find('of a slow clock'))
+  })
+
   it('an authorization code is valid once, and its second use is a replay', async () => {
     await codes?.upsert('code', { jti: 'code', grantId }, 60)
     await codes?.consume('code')
