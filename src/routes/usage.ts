@@ -66,7 +66,9 @@ const UsageAnswer = Type.Object(
               'Id of the API key or of the connection of an application, or "session"; "other" for the rest of a day that has more rows of free calls than are kept',
           }),
         ),
-        status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer' })),
+        status: Type.Optional(
+          Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or cancelled the call' }),
+        ),
         mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
         charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),
         calls: Type.Integer({ description: 'Number of calls' }),
