@@ -42,6 +42,8 @@ function probeWords(outcome) {
   return outcome.code === null ? `${outcome.words}.` : `failed: ${outcome.words} (${outcome.code}).`
 }
 
+let hiding
+
 async function act({ action, slug, verb, body }) {
   notice.textContent = ''
   const path = `/v1/operator/upstreams/${encodeURIComponent(slug)}`
@@ -60,5 +62,6 @@ async function act({ action, slug, verb, body }) {
     notice.textContent = `${verb} ${slug}: the console did not answer.`
   }
   notice.classList.add('shown')
-  setTimeout(() => notice.classList.remove('shown'), 6000)
+  clearTimeout(hiding)
+  hiding = setTimeout(() => notice.classList.remove('shown'), 6000)
 }
