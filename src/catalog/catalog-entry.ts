@@ -54,7 +54,7 @@ function toCatalogEndpoint({
   parameters,
 }: ApiEndpoint): ApiEntry['endpoints'][number] {
   const params = parameters.map(({ name, aliases, schema, required }) => {
-    const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
+    const description = [schema.description?.replace(/\.$/, ''), expectation(schema, true).replace('it must be ', '')]
       .filter(Boolean)
       .join('; ')
     const fallback = schema.default === undefined ? {} : { default: schema.default }

@@ -77,7 +77,7 @@ function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: st
 }
 
 /** Writes a number without an exponent, because some upstreams cannot read 5e-7. */
-function decimal(value: number): string {
+export function decimal(value: number): string {
   const text = String(value)
   if (!text.includes('e')) return text
   return text.includes('e-') ? value.toFixed(20).replace(/\.?0+$/, '') : BigInt(value).toString()

@@ -103,7 +103,7 @@ function namesOf(data: object, example: unknown): string[] {
   const trail: string[] = []
   return dataFields(data, example).map(({ name, depth, type, meaning }) => {
     trail.splice(depth, trail.length, name)
-    return `| \`${trail.join('.')}\` | ${cell(type)} | ${cell(meaning)} |`
+    return `| \`${cell(trail.join('.'))}\` | ${cell(type)} | ${cell(meaning)} |`
   })
 }
 

@@ -1,6 +1,7 @@
 import { Check } from 'typebox/schema'
 import { InvalidParameter, isParameterName } from '../parameter-values.ts'
 import { TEXT_LENGTH_MAX } from '../parameters.ts'
+import { decimal } from '../request-target.ts'
 import { inTypeOf, statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'
 import { NotOffered } from './not-offered.ts'
@@ -133,7 +134,7 @@ function readParameter(
   schemas: SchemaReader,
   parameter: Located,
 ): MappedParameter | undefined {
-  const { name, in: place, required, description, style, explode } = Object(parameter.value)
+  const { name, in: place, required, description, style, explode, content } = Object(parameter.value)
   const { path } = parameter
   const isRequired = required === true || place === 'path'
   const refuse = (reason: string): undefined => {
@@ -151,10 +152,10 @@ function readParameter(
     return refuse('is a header that controls the connection, authentication or forwarding')
   }
   const separator = separatorOf({ place, style, explode })
-  const located = document.member(parameter, 'schema')
-  if (style === 'deepObject') return refuse('has the style deepObject, which the gateway does not support')
-  if (located.value === undefined || separator === null)
-    return refuse('has no schema, or a style that the gateway does not support')
+  if (separator === null)
+    return refuse(`has the style ${shortened(String(style), 40)}, which the gateway does not support`)
+  if (document.member(parameter, 'schema').value === undefined)
+    return refuse(content === undefined ? 'has no schema' : 'has content in place of a schema')
   const schema = parameterSchema(
     schemas.read({ value: Object(parameter.value).schema, path: [...path, 'schema'] }, 'request'),
   )
@@ -244,7 +245,9 @@ function parameterSchema(schema: Schema): Schema | undefined {
 
 function scalar(schema: Schema): Schema | undefined {
   const { anyOf, const: constant } = schema
-  const kept = Object.fromEntries(KEPT.flatMap((name) => (schema[name] === undefined ? [] : [[name, schema[name]]])))
+  // A default of null means that there is no default.
+  const stated = KEPT.filter((name) => (schema[name] ?? null) !== null)
+  const kept = Object.fromEntries(stated.map((name) => [name, schema[name]]))
   if (Array.isArray(anyOf)) {
     const options = (anyOf as Schema[]).filter(({ type }) => type !== 'null').map(scalar)
     const [only] = options
@@ -269,7 +272,7 @@ function scalar(schema: Schema): Schema | undefined {
 
 /** Writes a value, or each item of a list, as text for a path, a query or a header. */
 export function parameterTexts({ name, in: place }: MappedParameter, value: unknown): string[] {
-  const texts = [value].flat().map(String)
+  const texts = [value].flat().map((item) => (typeof item === 'number' ? decimal(item) : String(item)))
   if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
     throw new InvalidParameter(name, 'it has characters that a header field cannot contain')
   }

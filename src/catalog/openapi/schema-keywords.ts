@@ -58,6 +58,13 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
   for (const [name, lengthMax] of Object.entries(bounds)) {
     const stated = value[name]
     if (stated === undefined || (name === 'enum' && !Array.isArray(stated))) continue
+    if (isInexact(stated)) {
+      findings.leaveOut(
+        [...path, name],
+        `The value of ${name} is left out: its number has more digits than a double can hold.`,
+      )
+      continue
+    }
     const isLong = Array.isArray(stated) && name === 'enum' && stated.length > ENUM_MAX
     if (!isLong && JSON.stringify(stated).length <= lengthMax) schema[name] = stated
     else findings.leaveOut([...path, name], `The value of ${name} is too long, and is left out.`)
@@ -66,17 +73,23 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
 }
 
 /**
+ * Whether a whole number may differ from what the document says, as the bounds of 64 bits do. The
+ * gateway refuses larger numbers in calls, so a bound of this kind has no effect.
+ */
+const isInexact = (value: unknown): boolean => Number.isInteger(value) && !Number.isSafeInteger(value)
+
+/**
  * The bounds of a number. In OpenAPI 3.0 `exclusiveMinimum` is a flag beside the bound; in 3.1 it
  * is a bound.
  */
 function numberBounds(value: Record<string, unknown>): Schema {
   const bounds: Schema = {}
-  for (const name of NUMBERS) if (typeof value[name] === 'number') bounds[name] = value[name]
+  for (const name of NUMBERS) if (typeof value[name] === 'number' && !isInexact(value[name])) bounds[name] = value[name]
   for (const [inclusive, exclusive] of [
     ['minimum', 'exclusiveMinimum'],
     ['maximum', 'exclusiveMaximum'],
   ] as const) {
-    if (typeof value[exclusive] === 'number') bounds[exclusive] = value[exclusive]
+    if (typeof value[exclusive] === 'number' && !isInexact(value[exclusive])) bounds[exclusive] = value[exclusive]
     if (value[exclusive] !== true || bounds[inclusive] === undefined) continue
     bounds[exclusive] = bounds[inclusive]
     delete bounds[inclusive]

@@ -220,6 +220,7 @@ describe('documents as different makers write them', () => {
       { name: 'ids', in: 'path', required: true, schema: list },
       { name: 'X-List', in: 'header', schema: list },
       query('many'),
+      query('tiny', { schema: { type: 'number' } }),
       query('form', { explode: false }),
       query('pipes', { style: 'pipeDelimited', explode: false }),
       query('spaces', { style: 'spaceDelimited', explode: false }),
@@ -233,10 +234,10 @@ describe('documents as different makers write them', () => {
     const [, endpoint = assert.fail()] = Object.values(upstream?.endpoints ?? {})
     const value = ['a,b', 'c d']
     const given = Object.fromEntries(['ids', 'X-List', 'many', 'form', 'pipes', 'spaces'].map((name) => [name, value]))
-    const [request = assert.fail()] = [endpoint.request(given, { now: 0 })].flat()
+    const [request = assert.fail()] = [endpoint.request({ ...given, tiny: 5e-7 }, { now: 0 })].flat()
     assert.equal(
       requestTarget('https://a.example', request, []).path,
-      '/of/a%2Cb,c%20d.json?many=a%2Cb&many=c+d&form=a%2Cb,c+d&pipes=a%2Cb%7Cc+d&spaces=a%2Cb%20c+d',
+      '/of/a%2Cb,c%20d.json?many=a%2Cb&many=c+d&tiny=0.0000005&form=a%2Cb,c+d&pipes=a%2Cb%7Cc+d&spaces=a%2Cb%20c+d',
     )
     assert.equal(request.headers?.['x-list'], 'a,b,c d')
   })
@@ -255,6 +256,30 @@ describe('documents as different makers write them', () => {
     const { paths } = createDocument([keys], catalog, 'http://gateway.test')
     const ids = ['/v1/keys', '/v1/call/list/keys'].map((path) => Object(paths[path]?.get).operationId)
     assert.deepEqual(ids, ['listKeys', 'listKeysData'])
+  })
+
+  it('a default that is null, or that has more digits than a number can hold, is not sent', async () => {
+    const query = (name: string, schema: object) => ({ name, in: 'query', schema })
+    const parameters = [
+      query('a', { type: 'string', nullable: true, default: null }),
+      query('b', { anyOf: [{ type: 'integer' }, { type: 'string' }, { type: 'null' }], default: null }),
+      query('c', { type: 'integer', format: 'int64', default: 2 ** 63, maximum: 2 ** 63 }),
+      { name: 'd', in: 'query', content: { 'application/json': { schema: { type: 'object' } } } },
+      { ...query('e', { type: 'string' }), style: 'matrix' },
+    ]
+    const answer = await check(document({ operation: { parameters } }))
+    const { params = {} } = answer.entry?.endpoints[0] ?? {}
+    assert.deepEqual(Object.keys(params), ['a', 'b', 'c'])
+    assert.deepEqual(
+      Object.values(params).filter((given) => 'default' in given),
+      [],
+    )
+    assert.equal(params.c?.description, 'Format: int64; a whole number')
+    const said = words(answer).split('\n')
+    assert.equal(said.length, 3)
+    assert.match(said[0] ?? '', /2\/schema\/default: The value of default is left out: its number has more digits/)
+    assert.match(said[1] ?? '', /3: The parameter d is left out: it has content in place of a schema\./)
+    assert.match(said[2] ?? '', /4: The parameter e is left out: it has the style matrix, which the gateway does not/)
   })
 
   it('the variables of the server have their defaults, even if these are numbers', async () => {
