@@ -149,7 +149,9 @@ function readDeclared(
       if (required) throw missingParameter(endpoint, parameter, extra)
       continue
     }
-    if (!validator.Check(value)) throw invalidParameter(given?.name ?? name, misfit(endpoint, parameter, value))
+    const isLong = schema.format === 'int64' && typeof value === 'string'
+    if (!isLong && !validator.Check(value))
+      throw invalidParameter(given?.name ?? name, misfit(endpoint, parameter, value))
     parameters[name] = value
   }
   return parameters
@@ -217,6 +219,9 @@ function complete(
   return completed
 }
 
+/** A number of 64 bits that no double holds. It stays a text, and goes out with all its digits. */
+const LONG = /^[1-9]\d{15,19}$/
+
 /** Undefined if the value does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   const { items } = schema
@@ -225,7 +230,8 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
     case 'number':
     case 'integer':
       if (typeof value === 'number') return exactNumber(value)
-      return typeof value === 'string' ? exactDecimal(value) : undefined
+      if (typeof value !== 'string') return undefined
+      return exactDecimal(value) ?? (schema.format === 'int64' && LONG.test(value) ? value : undefined)
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -8,10 +8,11 @@ import {
   checkParameters,
   type GivenParameter,
 } from '../../src/admission/parameters.ts'
-import { type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
+import { type Catalog, createApi, loadCatalog } from '../../src/catalog/catalog.ts'
 import { requestTarget } from '../../src/catalog/request-target.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { parseJsonBody } from '../../src/http/request/json-body.ts'
+import { document, readWritten } from '../support/own-document.ts'
 
 const CONTEXT = { now: Date.UTC(2026, 0, 2), callerAddress: () => '203.0.113.9' }
 let catalog: Catalog
@@ -148,6 +149,35 @@ describe('a number in a query', () => {
         )
       }),
     )
+  })
+})
+
+describe('a number of 64 bits', () => {
+  it('a number of 64 bits reaches an own API with all its digits, unless the document bounds the number', async () => {
+    const integer = (name: string, schema: object = {}) => ({
+      ...{ name, in: name === 'id' ? 'path' : 'query', required: name === 'id' },
+      schema: { type: 'integer', format: 'int64', ...schema },
+    })
+    const parameters = [
+      integer('id', { minimum: 1 }),
+      integer('most', { maximum: 2 ** 52 }),
+      integer('n', { format: 'int32' }),
+    ]
+    const responses = { 200: { description: 'ok' } }
+    const paths = {
+      '/ok': { get: { responses } },
+      '/things/{id}': { get: { operationId: 'one', parameters, responses } },
+    }
+    const { upstream = assert.fail() } = await readWritten(document({ root: { paths } }))
+    const api = createApi('things', upstream, { settings: new Map(), isOperatorNamed: true })
+    const endpoint = api.endpoints.get('/one') ?? assert.fail()
+    const send = (query: string) => checkParameters({ api, endpoint }, queryParameters(query), CONTEXT).parameters
+    const long = '9223372036854775807'
+    const [request] = [endpoint.declaration.request(send(`id=${long}`), CONTEXT)].flat()
+    assert.equal(request?.path, `/things/${long}`)
+    assert.deepEqual(send('id=7'), { id: 7 })
+    for (const query of [`id=1&most=${long}`, `id=1&n=${long}`, `id=-${long}`, `id=${long}00`, 'id=1.5'])
+      assert.equal(refusal(() => send(query)).code, 'INVALID_PARAMETER', query)
   })
 })
 

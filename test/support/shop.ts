@@ -8,6 +8,9 @@ export const OWN_FOLDER = fileURLToPath(new URL('../own/', import.meta.url))
 
 export const SHOP_KEY = 'shop-key-of-the-operator'
 
+/** The number of the depot's last shelf, which no double holds. */
+export const LAST_SHELF = '9223372036854775807'
+
 /** A request as the shop saw it. */
 export interface ShopRequest {
   method: string
@@ -60,6 +63,11 @@ export async function startShop(): Promise<Shop> {
     for await (const chunk of request.setEncoding('utf8')) body += chunk
     const { method = '', url = '', headers } = request
     shop.requests.push({ method, url, headers, body, at: performance.now() })
+    if (url.startsWith('/depot/shelves')) {
+      response.writeHead(headers.accept?.includes('application/vnd.depot+json') ? 200 : 406)
+      response.end(`{"last":${LAST_SHELF}}`)
+      return
+    }
     if (url.startsWith('/depot')) {
       const isFailing = url === '/depot/moves' && shop.failingMoves > 0
       if (isFailing) shop.failingMoves -= 1

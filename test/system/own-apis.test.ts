@@ -12,7 +12,7 @@ import { type Gateway, reachableAddress, startGateway, until } from '../support/
 import { withMcpClient } from '../support/mcp-client.ts'
 import { authorizeUrl, codeChallenge, codeVerifier, registerApp, signIn } from '../support/oauth-client.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
-import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
+import { LAST_SHELF, OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
 
 const ITEMS = [{ sku: 'tea-1', count: 2 }]
 
@@ -392,6 +392,16 @@ describe('an own API', () => {
     const mine = await read('list-mine', reader)
     assert.notEqual(await read('list-mine', other), mine)
     assert.equal(await read('list-mine', reader), mine)
+  })
+
+  it('a request is what the document says, byte for byte, and a number of 64 bits goes out and comes back with all its digits', async () => {
+    const query = `ids=a%2Fb&ids=c%2Cd&after=${LAST_SHELF}`
+    const { status, text } = await send(gateway, `/v1/call/depot/list-shelves?${query}`, { key: reader })
+    assert.equal(status, 200, text)
+    assert.equal(text, `{"status":"success","data":{"last":${LAST_SHELF}}}`)
+    const sent = shop.requests.find(({ url }) => url.startsWith('/depot/shelves'))
+    assert.equal(sent?.url, `/depot/shelves/a%2Fb,c%2Cd?after=${LAST_SHELF}`)
+    assert.equal(sent?.headers.accept, 'application/vnd.depot+json, application/json;q=0.9')
   })
 
   it('a caller’s own key goes out in the form of the document, and its answers are kept apart from answers to the operator’s key', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
-import { BodyReader, decodeBody } from '../../workers/upstream/response-body.ts'
+import { BodyReader, decodeBody, parseJson } from '../../workers/upstream/response-body.ts'
 
 const TEXT = Buffer.from(JSON.stringify({ items: Array.from({ length: 500 }, (_, index) => ({ index })) }))
 const BYTES_MAX = 1_000_000
@@ -21,6 +21,15 @@ for (const [what, encoding, bytes] of [
     await assert.rejects(cutShort, { code: 'BODY_UNREADABLE' })
   })
 }
+
+test('an answer of an own API keeps the digits of its whole numbers, and only of these', () => {
+  const text =
+    '{"id":9223372036854775807,"ids":[ -9223372036854775808 ],"n":0.1234567890123456789,"s":"12345678901234567890"}'
+  const written = (keepsDigits: boolean) => JSON.stringify(parseJson(Buffer.from(text), keepsDigits)?.value)
+  assert.equal(written(true), text.replaceAll(' ', '').replace('0.1234567890123456789', '0.12345678901234568'))
+  assert.match(written(false), /^\{"id":9223372036854776000,/)
+  assert.deepEqual(parseJson(Buffer.from('{"id":1234567890123456}'), true)?.value, { id: 1_234_567_890_123_456 })
+})
 
 const inARow: [encoding: string, bytes: Buffer][] = [
   ['identity, gzip', gzipSync(TEXT)],

@@ -61,7 +61,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
     const body =
       encoding === undefined ? response.body : await decodeBody(response.body, encoding, { bytesMax, memory, signal })
     if (body.length > UNCOUNTED_BYTES_MAX) await memory?.take(body.length * PARSE_COST, signal)
-    const json = parseJson(body)
+    const json = parseJson(body, api.upstream.own !== undefined)
     const { status, headers } = response
     const isWords = json === undefined && status >= 400
     const words = isWords ? { errorText: body.toString('utf8', 0, ERROR_TEXT_BYTES_MAX) } : {}

@@ -54,7 +54,7 @@ export function mapAnswers(
     const bodies = answers.map((answer) => answer.body)
     const mapped = endpoint.map({ body: bodies[0], bodies, parameters, context })
     if (mapped instanceof ResponseClass) return { responseClass: mapped }
-    if (!endpoint.isLenient && !dataValidator(endpoint).Check(mapped))
+    if (!endpoint.isLenient && !fits(endpoint, mapped))
       return { responseClass: invalid(), cause: drift(endpoint, mapped) }
     return { data: mapped }
   } catch (cause) {
@@ -111,6 +111,12 @@ function dataValidator(endpoint: Endpoint): Validator {
   const validator = Compile(endpoint.data)
   validators.set(endpoint, validator)
   return validator
+}
+
+/** A number whose digits are kept is an object, and fits as the number that it stands for. */
+function fits(endpoint: Endpoint, mapped: unknown): boolean {
+  const validator = dataValidator(endpoint)
+  return validator.Check(mapped) || validator.Check(JSON.parse(JSON.stringify(mapped)))
 }
 
 function drift(endpoint: Endpoint, mapped: unknown): Error {

@@ -267,7 +267,14 @@ function scalar(schema: Schema): Schema | undefined {
   const enumeration = Array.isArray(values) ? { enum: values.filter((value) => value !== null).map(inType) } : {}
   const bound = type === 'string' && !Array.isArray(values) ? { maxLength: TEXT_LENGTH_MAX } : {}
   const fallback = kept.default === undefined ? {} : { default: inType(kept.default) }
-  return { type, ...bound, ...kept, ...enumeration, ...fallback }
+  return { type, ...bound, ...longNumber(type, kept), ...kept, ...enumeration, ...fallback }
+}
+
+/** The format of a whole number that a call may give with more digits than a double can hold. */
+function longNumber(type: string, kept: Schema): Schema {
+  const isBounded = ['enum', 'maximum', 'exclusiveMaximum', 'multipleOf'].some((name) => name in kept)
+  const isLong = type === 'integer' && !isBounded && /Format: u?int64\./.test(String(kept.description))
+  return isLong ? { format: 'int64' } : {}
 }
 
 /** Writes a value, or each item of a list, as text for a path, a query or a header. */
