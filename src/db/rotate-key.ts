@@ -53,17 +53,17 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   return { kind: 'rotated', previous }
 }
 
-/** Whether a key replaced an earlier key, directly or through keys between them. */
+/**
+ * Whether a key replaced an earlier key, directly or through keys between them. The times of their
+ * creation do not tell, because the clock of Postgres may have been set back.
+ */
 export async function hasReplaced(db: Db, keyId: string, earlierId: string): Promise<boolean> {
-  // A key is rotated at most once, so the keys of a rotation replace each other in their order.
-  const keys = await db
-    .selectFrom('api_keys')
-    .select(['id', sql<string>`coalesce(limits_id, id)`.as('limitsId')])
-    .where('id', 'in', [keyId, earlierId])
-    .orderBy('created_at')
-    .execute()
-  const [earlier, later] = keys
-  return earlier?.id === earlierId && later?.id === keyId && later.limitsId === earlier.limitsId
+  const { rows } = await sql<{ hasReplaced: boolean }>`
+    with recursive successors as (
+      select replaced_by as id from api_keys where id = ${earlierId}
+      union select replaced_by from api_keys join successors using (id))
+    select exists (select from successors where id = ${keyId}) as "hasReplaced"`.execute(db)
+  return rows[0]?.hasReplaced === true
 }
 
 /** A key that is neither revoked nor expired, locked until the transaction ends. */
