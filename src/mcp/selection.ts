@@ -28,8 +28,10 @@ export type Selection = Static<typeof SelectionSchema>
 
 /** The part of a data schema that this file reads. */
 interface DataShape {
+  type?: unknown
   properties?: Record<string, DataShape>
   patternProperties?: Record<string, DataShape>
+  additionalProperties?: DataShape | boolean
   items?: DataShape
   anyOf?: DataShape[]
 }
@@ -110,12 +112,21 @@ function isKnown(shape: DataShape, [step, ...others]: string[]): boolean {
   })
 }
 
-function memberOf({ properties, patternProperties, items }: DataShape, step: string): DataShape | undefined {
-  if (step === ITEMS) return items
+function memberOf(shape: DataShape, step: string): DataShape | undefined {
+  const { properties = {}, patternProperties = {}, additionalProperties, items } = shape
   if (step === '') return undefined
-  if (properties && Object.hasOwn(properties, step)) return properties[step]
+  if (isOpen(shape)) return {}
+  if (step === ITEMS) return items
+  if (Object.hasOwn(properties, step)) return properties[step]
   // The object is a map whose names are data: rates.USD.
-  return Object.values(patternProperties ?? {})[0]
+  const [ofAll] = Object.values(patternProperties)
+  return ofAll ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
+}
+
+/** Whether the document of an own API says nothing about the members of a value. */
+function isOpen({ type = 'object', properties = {}, patternProperties, additionalProperties, items }: DataShape) {
+  const isNamed = Object.keys(properties).length > 0 || patternProperties || typeof additionalProperties === 'object'
+  return !isNamed && items === undefined && [type].flat().includes('object')
 }
 
 function shapesOf(shape: DataShape): DataShape[] {

@@ -74,4 +74,15 @@ describe('a selection', () => {
     assert.deepEqual(taken, { rates: { CHF: 0.9 } })
     assert.equal(Object.getPrototypeOf(taken.rates), Object.prototype)
   })
+
+  it('a path is known where the document of an own API does not say which members there are', () => {
+    const text = { type: 'string' }
+    const counts = { type: 'object', properties: {}, additionalProperties: { type: 'integer' } }
+    const data = { type: 'object', properties: { counts, any: {}, text, list: { type: 'array', items: {} } } }
+    for (const field of ['counts.sold', 'any.a[].b', 'list[].a'])
+      assert.equal(unknownField({ fields: [field] }, data), undefined, field)
+    for (const field of ['counts.sold.a', 'text.a', 'list.a', 'none'])
+      assert.match(unknownField({ fields: [field] }, data) ?? '', /which the data does not have/, field)
+    assert.equal(unknownField({ fields: ['a.b'] }, { type: 'object', properties: {} }), undefined)
+  })
 })
