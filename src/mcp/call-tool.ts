@@ -2,6 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
+import { parseKeepingDigits } from '../catalog/long-numbers.ts'
 import type { GatewayError } from '../errors.ts'
 import { type PublicError, publicError } from '../http/answer/public-error.ts'
 import { adaptTo, asWritten } from './adapt-arguments.ts'
@@ -84,14 +85,15 @@ export async function callManyAsTool(
   const outcome = await send('/v1/batch', { calls: sent, take })
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
+  const isLong = outcome.body.length > RESULT_CHARACTERS_MAX
   const lines: BatchLine[] = outcome.body
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line))
+    .map((line) => (isLong ? JSON.parse(line) : parseKeepingDigits(line)))
   const { done: _, ...totals } = lines.pop() ?? { done: true }
   lines.sort((a, b) => a.index - b.index)
   const results = lines.map((line) => batchResult(line, calls[line.index]?.selection ?? {}, outcome))
-  const fitted = outcome.body.length > RESULT_CHARACTERS_MAX ? fitResults(results) : results
+  const fitted = isLong ? fitResults(results) : results
   const structuredContent = { results: fitted, ...totals }
   return { content: textOf(structuredContent), structuredContent, _meta }
 }
@@ -125,9 +127,11 @@ export function resultOf(outcome: CallOutcome, selection: Selection, form: Resul
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
   const charactersMax = RESULT_CHARACTERS_MAX - AROUND_CHARACTERS
-  const selected = select(JSON.parse(outcome.body).data, selection)
-  // If the whole answer is short, the data need not be measured.
-  const { data, ...cut } = outcome.body.length > charactersMax ? fitData(selected, charactersMax) : { data: selected }
+  // If the whole answer is short, the data need not be measured, and their numbers keep all digits.
+  const isLong = outcome.body.length > charactersMax
+  const answer = isLong ? JSON.parse(outcome.body) : parseKeepingDigits(outcome.body)
+  const selected = select(answer.data, selection)
+  const { data, ...cut } = isLong ? fitData(selected, charactersMax) : { data: selected }
   const { headers } = outcome
   const note = () => noteOf(headers['x-gateway-recorded-for'], headers['x-gateway-example'])
   const about = isTest(headers) ? { mode: 'test' as const, note: note() } : {}

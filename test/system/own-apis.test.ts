@@ -402,6 +402,11 @@ describe('an own API', () => {
     const sent = shop.requests.find(({ url }) => url.startsWith('/depot/shelves'))
     assert.equal(sent?.url, `/depot/shelves/a%2Fb,c%2Cd?after=${LAST_SHELF}`)
     assert.equal(sent?.headers.accept, 'application/vnd.depot+json, application/json;q=0.9')
+    await withMcpClient(`${gateway.url}/mcp/depot`, { 'x-api-key': reader }, {}, async ({ client }) => {
+      const given = { ids: ['a'], after: LAST_SHELF, fields: ['last'] }
+      const { content } = await client.callTool({ name: 'depot_list_shelves', arguments: given })
+      assert.equal(Object(content)[0]?.text, `{"last":${LAST_SHELF}}`)
+    })
   })
 
   it('a caller’s own key goes out in the form of the document, and its answers are kept apart from answers to the operator’s key', async () => {

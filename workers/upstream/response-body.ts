@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib'
+import { parseKeepingDigits } from '../../src/catalog/long-numbers.ts'
 import type { MemoryShare } from './answer-memory.ts'
 
 /** Bytes of a body that are read without a request for memory. */
@@ -122,27 +123,14 @@ const DECODER = new TextDecoder('utf-8', { fatal: true })
  * Parses JSON in UTF-8 and ignores a byte order mark; undefined for anything else.
  *
  * @param keepsDigits whether whole numbers with more digits than a double can hold stay as they
- *   are: as objects that `JSON.stringify` writes with all their digits
+ *   are, for `JSON.stringify`
  */
 export function parseJson(bytes: Buffer, keepsDigits = false): { text: string; value: unknown } | undefined {
   try {
     const text = DECODER.decode(bytes)
-    return { text, value: keepsDigits && LONG_NUMBER.test(text) ? parseWithDigits(text) : JSON.parse(text) }
+    return { text, value: keepsDigits ? parseKeepingDigits(text) : JSON.parse(text) }
   } catch {
     // The status and the upstream's rules decide what that means.
     return undefined
   }
-}
-
-/** A whole number that may have more digits than a double can hold, with what stands around it. */
-const LONG_NUMBER = /[[,:\s]-?[1-9]\d{15,}\s*[\],}]/
-
-/** Not yet in the types of the compiler. */
-const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
-
-function parseWithDigits(text: string): unknown {
-  return JSON.parse(text, (_name: string, value: unknown, context?: { source: string }) => {
-    const isLong = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
-    return isLong && /^-?\d+$/.test(context?.source ?? '') ? rawJSON(context?.source ?? '') : value
-  })
 }
