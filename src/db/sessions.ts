@@ -52,11 +52,16 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
 
 /**
  * Deletes an account's oldest sessions beyond a number. Sessions that have ended go before valid
- * sessions.
+ * sessions, and the session that has just begun stays: after the clock was set back, it would seem
+ * to be the oldest.
  *
  * @returns whether a session was deleted
  */
-export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
+export async function deleteSurplusSessions(
+  db: Db,
+  { userId, id }: Pick<NewSession, 'userId' | 'id'>,
+  sessionsMax: number,
+): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')
     .where('user_id', '=', userId)
@@ -65,6 +70,7 @@ export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax:
         .selectFrom('sessions')
         .select('id')
         .where('user_id', '=', userId)
+        .orderBy(sql`id = ${id}`, 'desc')
         .orderBy(sql`revoked_at is null and expires_at > now()`, 'desc')
         .orderBy('created_at', 'desc')
         .orderBy('id')

@@ -35,7 +35,7 @@ export async function startSession(
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   // Calls of sessions that were ended to make room are refused from now on.
   await withAnnouncement({ redis, log }, [userId], async (accountIds) => {
-    if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
+    if (!(await deleteSurplusSessions(db, session, SESSIONS_MAX))) accountIds.clear()
   })
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }
