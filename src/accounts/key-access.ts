@@ -13,12 +13,13 @@ const LAST_TIME = Date.parse('9999-12-31T23:59:59.999Z')
  * The expiry of a key, from a body; null: never. A leap second counts as the second before it,
  * because `Date` has no leap seconds.
  *
+ * @param now the time of Redis, milliseconds since the epoch
  * @throws GatewayError VALIDATION_ERROR for a time that has passed, or has more digits in its year
  */
-export function readExpiry(value: string | null | undefined): Date | null {
+export function readExpiry(value: string | null | undefined, now: number): Date | null {
   if (value == null) return null
   const expiresAt = new Date(value.replace(/:60(?=[.Z+-])/i, ':59'))
-  if (!(expiresAt.getTime() > Date.now() && expiresAt.getTime() <= LAST_TIME)) {
+  if (!(expiresAt.getTime() > now && expiresAt.getTime() <= LAST_TIME)) {
     throw new GatewayError('VALIDATION_ERROR', {
       message: 'Member expiresAt must be a time in the future, before the year 10000.',
       tokens: { param: 'expiresAt' },

@@ -29,8 +29,8 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   if (!old) return { kind: 'ended' }
   if (old.replaced_by !== null) return { kind: 'rotated before' }
   if ((await countOverlaps(transaction, old.user_id)) >= overlapsMax) return { kind: 'too many overlaps' }
-  const lifetimeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
-  const sameLifetime = lifetimeMs === null ? null : new Date(Date.now() + lifetimeMs)
+  const { created_at, expires_at } = old
+  const sameLifetime = expires_at && sql<Date>`now() + (${expires_at}::timestamptz - ${created_at}::timestamptz)`
   await transaction
     .insertInto('api_keys')
     .values({

@@ -69,7 +69,7 @@ export async function keyChangeRoutes(app: App, context: Context): Promise<void>
 }
 
 function routeChange(app: App, context: Context): void {
-  const { db, redis, catalog } = context
+  const { db, redis, catalog, clock } = context
   const change = {
     config: { errors: ['KEY_NOT_FOUND', 'KEY_ALREADY_ROTATED', 'FORBIDDEN'] as const },
     schema: {
@@ -89,7 +89,7 @@ function routeChange(app: App, context: Context): void {
     const { label, expiresAt } = request.body
     const own = {
       ...(label === undefined ? {} : { label }),
-      ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
+      ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt, clock.now()) }),
     }
     const allowed = readAllowed(catalog, request.body)
     let limitChange: LimitChange | undefined
@@ -113,7 +113,7 @@ function routeChange(app: App, context: Context): void {
 }
 
 function routeRotation(app: App, context: Context): void {
-  const { db, redis, config } = context
+  const { db, redis, config, clock } = context
   const rotate = {
     config: {
       errors: [
@@ -148,7 +148,7 @@ function routeRotation(app: App, context: Context): void {
     }
     const rotation = {
       ...{ made, overlapSeconds, overlapsMax: KEYS_MAX },
-      expiresAt: expiresAt === undefined ? undefined : readExpiry(expiresAt),
+      expiresAt: expiresAt === undefined ? undefined : readExpiry(expiresAt, clock.now()),
     }
     const previous = await limitCredentials(context, user.id, () =>
       withAnnouncement({ redis, log: request.log }, [key.user_id], (accountIds) =>

@@ -75,7 +75,7 @@ function routeListing(app: App, { db }: Context): void {
 }
 
 function routeCreation(app: App, context: Context): void {
-  const { catalog, config, db } = context
+  const { catalog, clock, config, db } = context
   const create = {
     config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -88,7 +88,7 @@ function routeCreation(app: App, context: Context): void {
   app.post('/v1/keys', create, async (request, reply) => {
     const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
-    const expiresAt = readExpiry(request.body.expiresAt)
+    const expiresAt = readExpiry(request.body.expiresAt, clock.now())
     const key = createApiKey(environment)
     const row = {
       id: randomUUID(),

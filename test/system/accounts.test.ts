@@ -532,6 +532,14 @@ describe('API keys', () => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() - 3_600_000 })
     assert.equal(await call(body.key), 200)
     await until(async () => (await call(body.key)) === 401)
+    const make = (time: string) => send(gateway, '/v1/keys', { token: account.token, body: { expiresAt: time } })
+    assert.equal((await make(expiresAt)).status, 400)
+    const made = await make(new Date(Date.parse(expiresAt) + 600_000).toISOString())
+    const path = `/v1/keys/${made.body.id}/rotate`
+    const { body: rotated } = await send(gateway, path, { method: 'POST', token: account.token })
+    const { keys: listed } = (await send(gateway, '/v1/keys', { token: account.token })).body
+    const { expiresAt: shown } = listed.find(({ id }: { id: string }) => id === rotated.id)
+    assert.ok(Date.parse(shown) > Date.parse(expiresAt) + 300_000, shown)
   })
 
   it('an account has at most 50 live API keys, exactly, team keys included; revoking makes room', async () => {
