@@ -19,6 +19,7 @@ export function statedExample(document: OpenApiDocument, holder: Located): { val
  * Converts an example to the type of its schema, because documents often write examples as texts.
  */
 export function inTypeOf({ type, items }: Schema, example: unknown): unknown {
+  if (example === undefined) return undefined
   if (type === 'array') return [example].flat().map((item) => inTypeOf((items ?? {}) as Schema, item))
   if (type === 'string' && typeof example !== 'object') return String(example)
   if ((type === 'number' || type === 'integer') && typeof example === 'string') return Number(example)

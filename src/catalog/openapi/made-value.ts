@@ -1,6 +1,7 @@
 import { Check } from 'typebox/schema'
 import { isObject } from '../json.ts'
-import type { Schema } from './schema-keywords.ts'
+import { inTypeOf } from './example-values.ts'
+import { EXAMPLE, type Schema } from './schema-keywords.ts'
 
 const DEPTH_MAX = 8
 const ITEMS_MAX = 50
@@ -16,8 +17,10 @@ const FORMATS: Record<string, string> = {
   uuid: '7f9c24e8-3b12-4fef-91e0-3b5d7a1c5a10',
 }
 
-/** A value that fits a schema, for a document that gives no example. */
+/** A value that fits a schema, made of the examples of its parts if there are any. */
 export function madeValue(schema: Schema, depth = 0): unknown {
+  const example = inTypeOf(schema, Reflect.get(schema, EXAMPLE))
+  if (example !== undefined && Check(schema, example)) return example
   if (schema.const !== undefined) return schema.const
   if (schema.default !== undefined) return schema.default
   if (Array.isArray(schema.enum)) return schema.enum.find((value) => value !== null) ?? null

@@ -26,11 +26,19 @@ const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
 const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
+/**
+ * A schema has the example of its document under this symbol, and not under a keyword, so that no
+ * tool or page grows by it.
+ */
+export const EXAMPLE = Symbol('example')
+
 /** The keywords of a schema besides nested schemas: type, values, description and bounds. */
 export function statedKeywords(value: Record<string, unknown>, path: Path, findings: Findings): Schema {
   const schema: Schema = { ...typeOf(value, path, findings), ...statedValues(value, path, findings) }
   const description = descriptionOf(value)
   if (description !== '') schema.description = description
+  const [example = value.example] = Array.isArray(value.examples) ? value.examples : []
+  if (example !== undefined && JSON.stringify(example).length <= VALUE_LENGTH_MAX) Reflect.set(schema, EXAMPLE, example)
   for (const name of LENGTHS)
     if (Number.isSafeInteger(value[name]) && Number(value[name]) >= 0) schema[name] = value[name]
   return Object.assign(schema, numberBounds(value))

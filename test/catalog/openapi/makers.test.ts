@@ -105,6 +105,15 @@ describe('documents as different makers write them', () => {
     assert.equal(words(text), '')
     assert.equal(text.entry?.endpoints[0]?.example, 'document')
     assert.equal((await check(document())).entry?.endpoints[0]?.example, 'made')
+    const properties = {
+      name: { type: 'string', example: 'Rex' },
+      tags: { type: 'array', items: { type: 'string', examples: ['good'] } },
+      age: { type: 'integer', example: '7' },
+      state: { type: 'string', enum: ['new'], example: 'old' },
+    }
+    const { upstream } = await readWritten(document({ schema: { type: 'object', properties } }))
+    const [endpoint = assert.fail()] = Object.values(upstream?.endpoints ?? {})
+    assert.deepEqual(endpoint.example.data, { name: 'Rex', tags: ['good'], age: 7, state: 'new' })
   })
 
   it('a refusal says to callers what its document declares as the text of an error, and nothing that it does not declare', async () => {
