@@ -16,20 +16,15 @@ export class ClientBuckets {
 
   /**
    * @returns 0 if it took the tokens; otherwise it takes none and returns the milliseconds until
-   *   there are so many tokens
+   *   each bucket has so many
    */
   take(address: string, count = 1): number {
-    const taken: [TokenBuckets, string][] = []
-    for (const { name, clients } of clientsAround(address)) {
-      const buckets = this.#bucketsOf(clients)
-      const waitMs = buckets.take(name, count)
-      if (waitMs > 0) {
-        for (const [others, other] of taken) others.refund(other, count)
-        return waitMs
-      }
-      taken.push([buckets, name])
-    }
-    return 0
+    const networks = clientsAround(address).map(({ name, clients }) => ({ name, buckets: this.#bucketsOf(clients) }))
+    const waits = networks.map(({ name, buckets }) => buckets.take(name, count))
+    const waitMs = Math.max(...waits)
+    if (waitMs === 0) return 0
+    for (const [index, { name, buckets }] of networks.entries()) if (waits[index] === 0) buckets.refund(name, count)
+    return waitMs
   }
 
   refund(address: string): void {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
+import { ClientBuckets } from '../../src/throttles/client-buckets.ts'
 import { UnknownKeys } from '../../src/throttles/unknown-keys.ts'
 
 const nobody = async () => undefined
@@ -70,5 +71,19 @@ describe('unknown keys', () => {
       await assert.rejects(keys.lookUp('a', '192.0.2.1', disabled), { code: 'INVALID_API_KEY' })
     await assert.rejects(keys.lookUp('a', '192.0.2.1', disabled), { code: 'RATE_LIMIT_EXCEEDED' })
     assert.equal(await keys.lookUp('a', '192.0.2.2', async () => 'enabled again'), 'enabled again')
+  })
+})
+
+describe('buckets of clients', () => {
+  it('buckets of clients name the time until neither the client nor its IPv6 /48 refuses, and a refusal takes nothing', () => {
+    const buckets = new ClientBuckets({ perSecond: 1, burst: 8 })
+    const take = (subnet: number, count: number) => buckets.take(`2001:4860:1:${subnet}::1`, count)
+    const taken = [take(1, 1), take(2, 8), take(3, 8), take(4, 8), take(5, 7)]
+    assert.deepEqual(taken, [0, 0, 0, 0, 0])
+    // The client has 7 tokens of 8, and its /48 has none of 32, which fills four times as fast.
+    for (let count = 0; count < 2; count += 1) {
+      const waitMs = take(1, 8)
+      assert.ok(waitMs > 1_500 && waitMs <= 2_000, `the /48 has 8 tokens after ${waitMs} ms`)
+    }
   })
 })
