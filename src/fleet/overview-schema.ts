@@ -8,6 +8,7 @@ const Failure = Type.Object({
   at: DateTime,
   code: Type.String(),
   words: Type.String({ description: 'HTTP 500 in 87 ms; DNS: no such host' }),
+  network: Type.Boolean({ description: 'Whether the name look-up, the connection or the handshake failed' }),
 })
 
 const UpstreamOverview = Type.Object({
@@ -189,9 +190,13 @@ function healthOverview({ status, score, since, cause, checkedAt, lastFailure, l
     since: orNull(since),
     cause,
     checkedAt: orNull(checkedAt),
-    lastFailure: lastFailure && { at: toText(lastFailure.at), code: lastFailure.code, words: lastFailure.words },
+    lastFailure: lastFailure && failureOverview(lastFailure),
     lastOkAt: orNull(lastOkAt),
   }
+}
+
+function failureOverview({ at, code, words, isNetwork }: NonNullable<HealthRow['lastFailure']>) {
+  return { at: toText(at), code, words, network: isNetwork }
 }
 
 function orNull(epochMs: number | null): string | null {

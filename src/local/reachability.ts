@@ -94,7 +94,9 @@ export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, si
     checked.length < enabled.length
       ? `${answering} of the ${checked.length} upstreams tried so far are reachable`
       : `${answering} of ${checked.length} enabled upstreams reachable`
-  if (answering === 0) return `${count} (${words}). No network? Test keys work without it.`
+  const hasNoNetwork = answering === 0 && failed.every(({ health }) => health?.lastFailure?.network)
+  if (hasNoNetwork) return `${count} (${words}). No network? Test keys work without it.`
+  if (answering === 0) return `${count} (${words}). Test keys work; the console shows why.`
   return failed.length === 0 ? `${count}.` : `${count}; the others are in the console.`
 }
 

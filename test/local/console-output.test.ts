@@ -122,7 +122,10 @@ describe('the sentence on what is reachable', () => {
   const row = (failure: string | null, checkedAt: string | null = at) =>
     ({
       enabled: true,
-      health: { checkedAt, lastFailure: failure === null ? null : { at, code: 'UPSTREAM_ERROR', words: failure } },
+      health: {
+        checkedAt,
+        lastFailure: failure && { at, code: 'UPSTREAM_ERROR', words: failure, network: failure.startsWith('DNS') },
+      },
     }) as Rows[number]
   const words = (...upstreams: Rows) => reachabilityWords({ upstreams }, Date.parse(at))
 

@@ -15,7 +15,11 @@ interface Played {
   perSecond?: number | null
   enabled?: boolean
   paused?: string | null
+  /** Its last failure. Default: a failed name look-up. */
+  failure?: { words: string; network: boolean }
 }
+
+const NO_SUCH_HOST = { words: 'DNS: no such host', network: true }
 
 /**
  * The words if the console shows these upstreams, none of which is reachable, and which of them the
@@ -24,10 +28,10 @@ interface Played {
 async function described(upstreams: Played[]): Promise<{ words: string | undefined; asked: string[] }> {
   const asked: string[] = []
   const overview = () => ({
-    upstreams: upstreams.map(({ slug, checkedAt, perSecond = 1, enabled = true, paused = null }) => ({
+    upstreams: upstreams.map(({ slug, checkedAt, perSecond = 1, enabled = true, paused = null, failure }) => ({
       ...{ slug, enabled, paused },
       caps: perSecond === null ? null : { rates: [{ max: perSecond * 60, seconds: 60 }] },
-      health: { checkedAt, lastFailure: { at: checkedAt, code: 'UPSTREAM_ERROR', words: 'DNS: no such host' } },
+      health: { checkedAt, lastFailure: { at: checkedAt, code: 'UPSTREAM_ERROR', ...(failure ?? NO_SUCH_HOST) } },
     })),
   })
   const server = createServer((_request, response) => response.end(JSON.stringify(overview())))
@@ -69,5 +73,15 @@ describe('what a start says of the upstreams', () => {
     ])
     assert.deepEqual(asked, [])
     assert.match(words ?? '', /^0 of 2 enabled upstreams reachable \(/)
+  })
+
+  it('what a start says of the upstreams does not doubt the network if a source answers with a failure', async () => {
+    const failure = { words: 'HTTP 404 in 5 ms', network: false }
+    const { words } = await described([
+      { slug: 'one', checkedAt: FRESH, failure },
+      { slug: 'two', checkedAt: FRESH },
+    ])
+    const none = '0 of 2 enabled upstreams reachable (HTTP 404 in 5 ms). Test keys work; the console shows why.'
+    assert.equal(words, none)
   })
 })
