@@ -37,9 +37,9 @@ const ApiAccounts = Type.Object({
     Type.Object({
       id: Type.String(),
       email: nullable(Type.String()),
-      calls: Type.Integer({ description: 'All calls, including refused and failed calls' }),
-      refused: Type.Integer({ description: 'Refused before they were queued' }),
-      failed: Type.Integer({ description: 'Queued, and answered with 5xx' }),
+      calls: Type.Integer({ description: 'All calls' }),
+      refused: Type.Integer({ description: 'Calls that were answered with 4xx or cancelled' }),
+      failed: Type.Integer({ description: 'Calls that were answered with 5xx' }),
     }),
   ),
 })

@@ -6,7 +6,7 @@ export interface ApiUsage {
   day: string
   slug: string
   calls: number
-  /** Calls that were answered with 4xx. */
+  /** Calls that were answered with 4xx or cancelled. */
   refused: number
   /** Calls that were answered with 5xx, including calls that were never queued. */
   failed: number

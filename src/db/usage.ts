@@ -16,8 +16,8 @@ export interface UsageEntry {
   status: number
   mode: Environment
   /**
-   * Whether the call was refused before it was queued, or cancelled before a request was sent.
-   * Such a call is shown but never charged.
+   * Whether the gateway refused the call, or the call was cancelled before a request was sent. Such
+   * a call is shown but never charged.
    */
   isRefused: boolean
 }
@@ -30,11 +30,11 @@ export interface UsageCount extends UsageEntry {
 const ROWS_MAX = 5_000
 
 /**
- * Most rows of free calls with key and API, for each account, day and table. Refused calls and test
- * calls are free, and keys can be made and revoked all day, so an account could otherwise make any
- * number of rows, all of which a report reads. Further free calls of the day are counted only by
- * status and mode, with the key `other` and the API `-`. Charged calls always keep their key,
- * because the plan limits them.
+ * Most rows of free calls with key and API, for each account, day and table. Keys can be made and
+ * revoked all day, so an account could otherwise make any number of rows by free calls, such as
+ * test calls, and a report reads all rows. Further free calls of the day are counted only by status
+ * and mode, with the key `other` and the API `-`. Charged calls always keep their key, because the
+ * plan limits them.
  */
 export const FREE_ROWS_MAX = 200
 
@@ -106,8 +106,8 @@ async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: Us
 }
 
 /**
- * Counts the calls that count against the monthly quota: live calls that were queued and did not
- * end with 5xx.
+ * Counts the calls that count against the monthly quota: live calls that did not end with 5xx and
+ * are no refusals (`isRefused`).
  * @param month YYYY-MM
  * @param credentialId counts only the calls of this connection, or of this key and the keys that
  *   replaced it

@@ -67,7 +67,7 @@ const UsageAnswer = Type.Object(
           }),
         ),
         status: Type.Optional(
-          Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or cancelled the call' }),
+          Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or the call was cancelled' }),
         ),
         mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
         charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),

@@ -21,7 +21,9 @@ export const LoggedCallAnswer = Type.Object(
         description: 'Path of the endpoint, as in the catalog; null: the call named no endpoint of the catalog',
       }),
     ),
-    status: Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or cancelled the call' }),
+    status: Type.Integer({
+      description: 'HTTP status of the answer; 499 if the caller left or the call was cancelled',
+    }),
     code: nullable(Type.String({ description: 'Code of the error; null for a success' })),
     cause: nullable(Type.String({ description: 'Why the upstream failed, in a few words' })),
     key: nullable(
