@@ -81,8 +81,8 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
 }
 
 /**
- * Whether a whole number may differ from what the document says, as the bounds of 64 bits do. The
- * gateway refuses larger numbers in calls, so a bound of this kind has no effect.
+ * Whether a whole number may differ from what the document says, as the bounds of 64 bits do. Only
+ * the API itself can check such a bound.
  */
 const isInexact = (value: unknown): boolean => Number.isInteger(value) && !Number.isSafeInteger(value)
 
