@@ -27,7 +27,7 @@ const CatalogEndpoint = Type.Object({
   example: Type.Optional(
     Type.Enum(['document', 'made'], {
       description:
-        'Source of the answers to test calls. document: an example in the OpenAPI document of the API. made: a value generated from the schema. Absent: a recorded answer',
+        'Source of the answers to test calls. document: an example of the whole answer in the OpenAPI document of the API. made: a value made from the schema of the answer and the examples in it. Absent: a recorded answer',
     }),
   ),
 })

@@ -127,7 +127,7 @@ export interface Example<Parameters, Data> {
 }
 
 /**
- * Where an example comes from if nobody recorded it: an example in the document of an own API, or a
- * value made from its schema.
+ * Where an example comes from if nobody recorded it: an example of the whole answer in the document
+ * of an own API, or a value made from the schema of the answer.
  */
 export type ExampleOrigin = 'document' | 'made'

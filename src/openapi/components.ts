@@ -95,7 +95,7 @@ export const headers: Record<string, JsonSchema> = {
     'latitude=40.71&longitude=-74.01',
   ),
   GatewayExample: text(
-    'Source of the answer to a test call if no answer was recorded: `document`, an example in the document of the API; `made`, a value generated from its schema. Neither depends on the parameters',
+    'Source of the answer to a test call if no answer was recorded: `document`, an example of the whole answer in the document of the API; `made`, a value made from the schema of the answer and the examples in it. Neither depends on the parameters',
     'document',
   ),
   CacheStatus: text('Whether the gateway used a stored answer (RFC 9211)', 'agw; hit; ttl=240'),
