@@ -137,7 +137,7 @@ export const ERRORS = {
   CONCURRENCY_LIMIT_EXCEEDED: retryable(
     429,
     'Too many of your calls are running at once.',
-    'Send the call again when one of your calls has ended, which is expected in retry_after seconds',
+    'Send the call again after retry_after seconds, when one of your calls is expected to have ended',
   ),
   RESULT_STORAGE_FULL: retryable(
     429,

@@ -94,7 +94,7 @@ describe('calls in flight', () => {
       return Number(refused.headers.get('retry-after')) > 1
     }, 4_000)
     assert.equal(refused.status, 429)
-    assert.match(refused.body.error.hint, /is expected in retry_after seconds\. limit=1 .*retry_after=[3-8]$/)
+    assert.match(refused.body.error.hint, /is expected to have ended\. limit=1 .*retry_after=[3-8]$/)
     left.abort()
     await waiting
   })
