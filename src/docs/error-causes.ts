@@ -37,6 +37,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A required parameter is missing, empty or misspelled. If it is misspelled, the message names the parameter that was sent instead.',
     'A value is outside its bounds or is not among the options.',
     'A parameter is given twice, or its name is reserved.',
+    'The header X-Gateway-Mode, X-Gateway-Response or X-Gateway-Scenario has a value that does not exist.',
   ),
   EMAIL_IN_USE: help(
     'Log in, or sign up with another address.',
