@@ -74,7 +74,15 @@ export function checkCall(
 
 export interface ServedDeps {
   /** Knows which workers are alive. */
-  lanes: Pick<LaneDirectory, 'isServed'>
+  lanes: Pick<LaneDirectory, 'isServed' | 'hasWorker'>
+}
+
+/**
+ * Whether a call of an API waits until an operator acts, so that nobody knows when it will be sent:
+ * the API is held, or no living worker serves it.
+ */
+export function waitsForOperator({ lanes }: ServedDeps, { slug, pausedMode }: Api): boolean {
+  return pausedMode === 'hold' || !lanes.hasWorker(slug)
 }
 
 /**

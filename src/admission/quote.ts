@@ -12,6 +12,7 @@ import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 import type { AdmissionDeps } from './admit.ts'
 import { readLimits } from './answer-limits.ts'
 import type { Principal } from './authenticate.ts'
+import { requireServed, type ServedDeps, waitsForOperator } from './check-call.ts'
 import { tightestMinute } from './rate-limit-headers.ts'
 import { chooseProviderKey } from './rights.ts'
 
@@ -39,7 +40,7 @@ export async function readQuote(
   principal: Principal,
   { api, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<{ quote: Omit<Quote, 'health'>; limits: LimitState } | undefined> {
-  const access = accessTo(api, principal)
+  const access = accessTo(deps, api, principal)
   const isLive = principal.mode === 'live'
   const read = await inTime(
     Promise.all([
@@ -53,7 +54,7 @@ export async function readQuote(
   const breakerWaitMs = isLive ? (deps.health.breakerWaitMs(api.slug) ?? 0) : 0
   const limit = access.limitedBy
     ? { waitMs: null, limitedBy: access.limitedBy }
-    : (accountLimit(limits) ?? holdLimit(api) ?? sourceLimit(breakerWaitMs, cap))
+    : (accountLimit(limits) ?? operatorLimit(deps, api) ?? sourceLimit(breakerWaitMs, cap))
   return { quote: { ...limit, ...allowanceOf(limits), stored }, limits }
 }
 
@@ -62,13 +63,19 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 /** Whether the account may call the API at all, and the cap against which its requests count. */
-function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
+function accessTo(
+  deps: ServedDeps,
+  api: Api,
+  principal: Principal,
+): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
   const { tier, allowance, missingForLiveCalls: missing, mode } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
   if (!isTierAtLeast(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
   try {
-    return { bucket: bucketOf({ providerKey: chooseProviderKey(api, principal) }) }
+    const bucket = bucketOf({ providerKey: chooseProviderKey(api, principal) })
+    requireServed(deps, api)
+    return { bucket }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { limitedBy: error.code.startsWith('PROVIDER_KEY') ? 'provider-key' : 'operator' }
@@ -91,9 +98,8 @@ function accountLimit(limits: LimitState): Limit | undefined {
   return monthLeft === 0 ? { waitMs, limitedBy: 'month' } : undefined
 }
 
-/** Nobody knows when an operator will resume the API. */
-function holdLimit({ pausedMode }: Api): Limit | undefined {
-  return pausedMode === 'hold' ? { waitMs: null, limitedBy: 'operator' } : undefined
+function operatorLimit(deps: ServedDeps, api: Api): Limit | undefined {
+  return waitsForOperator(deps, api) ? { waitMs: null, limitedBy: 'operator' } : undefined
 }
 
 function sourceLimit(breakerWaitMs: number, cap: CapState | undefined): Limit {

@@ -79,6 +79,11 @@ export class LaneDirectory {
     })
   }
 
+  /** Whether a living worker serves the API, so that it does not wait for an operator. */
+  hasWorker(slug: string): boolean {
+    return this.#serving(slug).length > 0
+  }
+
   #isServedNow(slug: string): boolean {
     const serving = this.#serving(slug)
     if (serving.length === 0) return true

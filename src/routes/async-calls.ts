@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Principal } from '../admission/authenticate.ts'
+import { waitsForOperator } from '../admission/check-call.ts'
 import { RequestCallers } from '../admission/request-callers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
@@ -164,14 +165,13 @@ async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<b
   return Number(seconds) * 1_000 > deadline + LATE_MS
 }
 
-async function pendingAnswer({ catalog }: Context, positions: QueuePositions, call: AsyncCall): Promise<object> {
+async function pendingAnswer({ catalog, lanes }: Context, positions: QueuePositions, call: AsyncCall): Promise<object> {
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const pending = { status: 'pending', id: call.id }
   const place = call.waiting && (await positions.of({ api, call: call.waiting }))
   // A call without a place has a permit, needs none, or gets a stored answer.
   const { ahead, etaMs } = place && place.ahead >= 0 ? place : { ahead: undefined, etaMs: 0 }
-  // An operator decides when a held call is sent.
-  if (api.pausedMode === 'hold') return { ...pending, ...(ahead !== undefined && { position: ahead }) }
+  if (waitsForOperator({ lanes }, api)) return { ...pending, ...(ahead !== undefined && { position: ahead }) }
   return { ...pending, position: ahead ?? 0, etaMs }
 }

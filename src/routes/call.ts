@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
+import { waitsForOperator } from '../admission/check-call.ts'
 import { endRefusedCall } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { requestSubject } from '../admission/rights.ts'
@@ -109,9 +110,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (end.kind !== 'reply') {
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
     if (end.kind === 'accepted') {
-      // An operator decides when a held call is sent.
-      const isHeld = api?.pausedMode === 'hold'
-      return answerAccepted(reply, admitted, isHeld ? undefined : Math.max(0, Math.round(queueing.etaMs - waitedMs)))
+      const isUnknown = api && waitsForOperator(context, api)
+      return answerAccepted(reply, admitted, isUnknown ? undefined : Math.max(0, Math.round(queueing.etaMs - waitedMs)))
     }
     throw end.error
   }

@@ -63,6 +63,17 @@ test('the calls of an API travel in its earlier queue while only workers of an e
   assert.deepEqual(laneOf('currency'), laneOfOnly(['currency']))
 })
 
+test('an API has a worker if a living worker serves it, and not while no worker names it', async (t) => {
+  const { directoryOf } = await openFleet(t)
+  const haveWorker = async (...workers: object[]) => {
+    const directory = await directoryOf(...workers)
+    return ['weather', 'currency'].map((slug) => directory.hasWorker(slug))
+  }
+  assert.deepEqual(await haveWorker(), [false, false])
+  assert.deepEqual(await haveWorker({ serves: ['weather'] }), [true, false])
+  assert.deepEqual(await haveWorker({ serves: ['weather'], isDraining: true }, {}), [true, true])
+})
+
 test('documents count as loaded when every worker reports them, and not while no worker reports anything', async (t) => {
   const { redis, directoryOf } = await openFleet(t)
   const [before, loaded] = [{ weather: '' }, { weather: '', shop: 'd1' }]

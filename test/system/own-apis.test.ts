@@ -540,5 +540,22 @@ describe('processes with different documents', () => {
       return answer.body.error?.message === 'No running worker has loaded the API orders.'
     })
     assert.deepEqual([answer.status, answer.body.error.code], [503, 'API_NOT_ENABLED'], answer.text)
+    const { now } = (await send(gateway, '/v1/catalog/orders', { token: account.token })).body
+    assert.deepEqual([now.waitMs, now.limitedBy], [null, 'operator'])
+  })
+
+  it('a call for an API that no worker serves waits, and no answer names a time at which it would be sent', async () => {
+    for (const worker of gateway.workers) worker.kill('SIGTERM')
+    const options = { token: account.token, headers: { prefer: 'respond-async' } }
+    let started = await send(gateway, '/v1/call/orders/list-orders', options)
+    await until(async () => {
+      if (started.status !== 202) started = await send(gateway, '/v1/call/orders/list-orders', options)
+      return started.status === 202
+    })
+    assert.deepEqual(Object.keys(started.body), ['status', 'id', 'location'])
+    const seen = await send(gateway, started.body.location, { token: account.token })
+    assert.equal('etaMs' in seen.body, false)
+    const { now } = (await send(gateway, '/v1/catalog/orders', { token: account.token })).body
+    assert.deepEqual([now.waitMs, now.limitedBy], [null, 'operator'])
   })
 })
