@@ -191,7 +191,9 @@ export const Quote = Type.Object(
     }),
     health: status('State of the source'),
   },
-  { description: 'What would happen to a call with this credential now. Reading it counts against no limit' },
+  {
+    description: 'What would happen to a call with this credential now. Reading it counts against no limit of the plan',
+  },
 )
 export type Quote = Static<typeof Quote>
 

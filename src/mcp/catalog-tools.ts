@@ -74,7 +74,7 @@ const CATALOG_TOOLS: Tool[] = [
     name: 'describe_api',
     title: 'Describe an API',
     description:
-      'Endpoints of one API with their parameters, data and an example, and the state of the API: health, plan, limits, terms, and in `now` what would happen to a call at this moment, such as how long it would wait. Counts against no limit. Read it before the first call_api.',
+      'Endpoints of one API with their parameters, data and an example, and the state of the API: health, plan, limits, terms, and in `now` what would happen to a call at this moment, such as how long it would wait. Counts against no limit of the plan. Read it before the first call_api.',
     inputSchema: objectSchema(DescribeInput),
     outputSchema: objectSchema(DescribeOutput),
     annotations: LOCAL_HINTS,
