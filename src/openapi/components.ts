@@ -77,10 +77,13 @@ export const headers: Record<string, JsonSchema> = {
     '"minute";r=9;t=60, "month";r=999;t=86400',
   ),
   RateLimitPolicy: text(
-    'Limits of the plan',
+    'Limits of the plan, and the own limits of the key or application if it has any',
     '"minute";q=10;w=60, "month";q=1000, "in-flight";q=5;qu="concurrent-requests"',
   ),
-  LimitPerMinute: { description: 'Calls a minute that the plan allows', schema: { type: 'integer' } },
+  LimitPerMinute: {
+    description: 'Calls a minute that the plan allows, or the key or application if it has fewer calls left',
+    schema: { type: 'integer' },
+  },
   RemainingThisMinute: { description: 'Calls left of this limit now', schema: { type: 'integer' } },
   MinuteReset: { description: 'When the limit per minute resets, seconds since 1970', schema: { type: 'integer' } },
   Age: { description: 'Age of a stored answer, seconds', schema: { type: 'integer', minimum: 0 } },
