@@ -59,7 +59,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
   const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
   const guard = {
-    ...{ config, sessions, redis: context.redis, db: context.db, log },
+    ...{ config, sessions, redis: context.redis, db: context.db, clock: context.clock, log },
     ...{ readTrustedHeader: trustedHeaderReader(config), assets },
   }
   const fleet = new FleetReader(context)

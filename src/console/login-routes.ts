@@ -10,6 +10,7 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR, unprovenActor } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { operatorThrottles, type ThrottleDeps, takeThrottles } from '../throttles/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
@@ -19,6 +20,7 @@ export interface LoginDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
   db: Db
+  clock: Pick<RedisClock, 'now'>
 }
 
 /** Log-in and log-out. Only they and the sign-in at the provider have no guard. */

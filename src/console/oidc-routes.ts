@@ -22,12 +22,13 @@ const CLAIM_CHARS_MAX = 300
 
 /** Sign-in at the OIDC provider, if the operator has configured a provider. */
 export async function oidcRoutes(app: App, deps: LoginDeps): Promise<void> {
-  const { config, sessions, db } = deps
+  const { config, sessions, db, clock } = deps
   const access = config.operatorAccess
   if (access.oidc === undefined) return
   const signIn = new OidcSignIn({
     ...{ provider: access.oidc, secrets: config.secrets.encryption, purpose: 'console sign-in' },
     neededClaims: ['email', access.groupsClaim],
+    clock,
   })
   app.addHook('onClose', async () => await signIn.close())
   const answers = {

@@ -3,6 +3,7 @@ import { fetch as undiciFetch } from 'undici'
 import { open, seal } from '../accounts/secret-box.ts'
 import type { OidcProvider, Secret } from '../config.ts'
 import { openHttpClient } from '../net/http-client.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import { SIGN_IN_SECONDS } from './pending-cookie.ts'
 
 /** Longest that a request to the provider may take, seconds. */
@@ -64,6 +65,8 @@ export interface SignInOptions {
   purpose: 'console sign-in' | 'account sign-in'
   /** Claims that are needed. The user info is read if the ID token lacks any of them. */
   neededClaims: string[]
+  /** The clock of Redis, because a sign-in may begin on one node and end on another. */
+  clock: Pick<RedisClock, 'now'>
 }
 
 /**
@@ -96,7 +99,7 @@ export class OidcSignIn {
       verifier: oidc.randomPKCECodeVerifier(),
       redirectUri,
       next,
-      endsAt: Date.now() + SIGN_IN_SECONDS * 1_000,
+      endsAt: this.#options.clock.now() + SIGN_IN_SECONDS * 1_000,
     }
     const url = oidc.buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
@@ -181,7 +184,7 @@ export class OidcSignIn {
     try {
       const sealed = { secretId, bytes: Buffer.from(text, 'base64url') }
       const pendings = JSON.parse(open(this.#options.secrets, this.#options.purpose, sealed)) as Pending[]
-      return pendings.filter(({ endsAt }) => endsAt > Date.now())
+      return pendings.filter(({ endsAt }) => endsAt > this.#options.clock.now())
     } catch {
       // The cookie is absent, forged or sealed with another key.
       return []

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
+import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
@@ -45,7 +46,7 @@ export async function changeNotice(
   actor: string,
 ): Promise<void> {
   const endsAt = notice && Date.parse(notice.until)
-  const leftMs = endsAt === undefined ? 0 : endsAt - Date.now()
+  const leftMs = endsAt === undefined ? 0 : endsAt - (await redisNow(redis))
   if (endsAt !== undefined && !(leftMs > 0 && leftMs <= STANDS_MS_MAX)) {
     throw new GatewayError('VALIDATION_ERROR', {
       message: 'The end of a notice must be in the future, at most 90 days ahead.',

@@ -48,6 +48,8 @@ export class SettingsSync {
   #readAt = Number.NEGATIVE_INFINITY
   #rows: ReadonlyMap<string, UpstreamSettingsRow> = new Map()
   #notice: OperatorNotice | undefined
+  /** When the notice ends, milliseconds of the monotonic clock. */
+  #noticeEndsAt = 0
   #current: Promise<void> | undefined
 
   constructor(deps: SettingsDeps) {
@@ -85,12 +87,15 @@ export class SettingsSync {
     for (const api of catalog.known()) this.apply(api)
     this.#readAt = performance.now()
     for (const listener of this.#listeners) listener()
-    if (redis.status === 'ready') this.#notice = await readNotice(redis)
+    if (redis.status !== 'ready') return
+    const [notice, leftMs] = await Promise.all([readNotice(redis), redis.pttl(keys.operatorNotice)])
+    this.#notice = notice
+    this.#noticeEndsAt = performance.now() + leftMs
   }
 
   /** The present notice of the operator. */
   get notice(): OperatorNotice | undefined {
-    return this.#notice && Date.parse(this.#notice.until) > Date.now() ? this.#notice : undefined
+    return this.#noticeEndsAt > performance.now() ? this.#notice : undefined
   }
 
   /** Applies the last settings to an API. */

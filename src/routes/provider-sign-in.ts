@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { forgetAccount } from '../calls/cancel-account-calls.ts'
-import type { OidcProvider, Secret } from '../config.ts'
+import type { OidcProvider } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { User } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
@@ -10,7 +10,7 @@ import { takeForms } from '../http/request/form-body.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { accountOfPerson, claimAnew, claimByPassword } from '../identity/account-of-person.ts'
-import type { OidcSignIn, Person } from '../identity/oidc-sign-in.ts'
+import type { OidcSignIn, Person, SignInOptions } from '../identity/oidc-sign-in.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { type PendingCookie, readPending, writePending } from '../identity/pending-cookie.ts'
 import { openClaim, sealClaim } from '../identity/sealed-claim.ts'
@@ -61,11 +61,12 @@ function signInRoutes(app: App, deps: Deps): void {
   const { context, provider } = deps
   const { baseUrl } = context.config.http
   const secrets = context.config.secrets.encryption
+  const { clock } = context
   const pending: PendingCookie = { name: 'agw_sign_in', isSecure: baseUrl.startsWith('https:') }
   let opened: Promise<OidcSignIn> | undefined
   /** The library is loaded with the first sign-in. */
   const openSignIn = (): Promise<OidcSignIn> => {
-    opened ??= openAccountSignIn(provider, secrets)
+    opened ??= openAccountSignIn(provider, { secrets, clock })
     return opened
   }
   app.addHook('onClose', async () => await (await opened)?.close())
@@ -93,7 +94,7 @@ function signInRoutes(app: App, deps: Deps): void {
     const { next, ...person } = await finish(context, request as FastifyRequest, () => signIn.finish(query, cookie))
     const { claim, user, isLinked } = await destinationOf(context, request as FastifyRequest, person)
     if (claim) {
-      const sealed = sealClaim(secrets, { claim, next })
+      const sealed = sealClaim({ secrets, clock }, { claim, next })
       return sendSignInPage(deps, reply as FastifyReply, {
         main: claimPage({ ...claim, sealed, provider: provider.name }),
       })
@@ -103,10 +104,13 @@ function signInRoutes(app: App, deps: Deps): void {
   })
 }
 
-function openAccountSignIn(provider: OidcProvider, secrets: Secret[]): Promise<OidcSignIn> {
+function openAccountSignIn(
+  provider: OidcProvider,
+  deps: Pick<SignInOptions, 'secrets' | 'clock'>,
+): Promise<OidcSignIn> {
   const neededClaims = ['email', 'email_verified']
   return import('../identity/oidc-sign-in.ts').then(
-    ({ OidcSignIn }) => new OidcSignIn({ provider, secrets, neededClaims, purpose: 'account sign-in' }),
+    ({ OidcSignIn }) => new OidcSignIn({ ...deps, provider, neededClaims, purpose: 'account sign-in' }),
   )
 }
 
@@ -116,11 +120,11 @@ function openAccountSignIn(provider: OidcProvider, secrets: Secret[]): Promise<O
  */
 function claimRoute(app: App, deps: Deps): void {
   const { context, provider } = deps
-  const { config, db } = context
+  const { config, db, clock } = context
   app.post('/login/claim', { ...costly, schema: { hide: true, body: ClaimForm } }, async (request, reply) => {
     requireOwnOrigin(request, config.http.baseUrl)
     const { password, claim: sealed } = request.body
-    const { claim, next } = openClaim(config.secrets.encryption, sealed)
+    const { claim, next } = openClaim({ secrets: config.secrets.encryption, clock }, sealed)
     const claimed = async (): Promise<User> => {
       if (password === undefined) return await claimAnew(db, claim, publicNetworkOf(request.ip) ?? null)
       return await limitGuesses(context, { email: claim.email, address: request.ip }, () =>

@@ -228,6 +228,16 @@ describe('a sign-in to the console by an OIDC provider', () => {
     const answers = [await signIn(), await signIn()].map(({ answer }) => answer.statusCode)
     assert.equal(answers[1], 200, answers.join())
   })
+
+  it('a sign-in to the console by an OIDC provider ends by the clock of Redis, because another node may have begun it', async (t) => {
+    issuer.person = ADA
+    const begun = await ask({ url: '/login/oidc' })
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 3_600_000 })
+    const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
+    const { search } = new URL(atProvider.headers.get('location') ?? '')
+    const answer = await ask({ url: `/login/callback${search}`, headers: { cookie: cookiesOf(begun) } })
+    assert.equal(answer.statusCode, 200)
+  })
 })
 
 /** Every act of an operator: a body, and what the audit log calls it. */
