@@ -8,6 +8,12 @@ import { ApiLists, digestOf } from '../telemetry/known-apis.ts'
 /** How often workers are read, milliseconds. Heartbeats have the same interval. */
 const LOOK_EVERY_MS = 2_000
 
+/**
+ * Workers that start together with this process have sent their first heartbeat after so many
+ * milliseconds.
+ */
+const FIRST_BEATS_MS = 5 * LOOK_EVERY_MS
+
 interface LaneDirectoryDeps {
   redis: RedisConnection
   /** Redis' time, milliseconds since the epoch. */
@@ -28,6 +34,7 @@ export class LaneDirectory {
   /** The lane of each API that was looked up since the last reading. */
   #lanes = new Map<string, Lane>()
   #served = new Map<string, boolean>()
+  #openedAt = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(deps: LaneDirectoryDeps) {
@@ -38,6 +45,7 @@ export class LaneDirectory {
 
   /** Reads the workers once if Redis is available, and then keeps following them. */
   async open(): Promise<void> {
+    this.#openedAt = this.#deps.now()
     await this.#look()
     this.#timer = setInterval(() => void this.#look(), LOOK_EVERY_MS).unref()
   }
@@ -79,9 +87,12 @@ export class LaneDirectory {
     })
   }
 
-  /** Whether a living worker serves the API, so that it does not wait for an operator. */
+  /**
+   * Whether a living worker serves the API, so that its calls do not wait for an operator. Fails
+   * open while workers may still be starting.
+   */
   hasWorker(slug: string): boolean {
-    return this.#serving(slug).length > 0
+    return this.#serving(slug).length > 0 || this.#deps.now() < this.#openedAt + FIRST_BEATS_MS
   }
 
   #isServedNow(slug: string): boolean {

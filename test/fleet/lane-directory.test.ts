@@ -29,18 +29,19 @@ async function openFleet(t: TestContext) {
     await closeRedis(redis)
     await services.stop()
   })
+  const clock = { ms: Date.now() }
   const directoryOf = async (...workers: object[]): Promise<LaneDirectory> => {
     await redis.del(keys.processes)
     for (const [index, worker] of workers.entries()) {
-      const beat = { id: String(index), kind: 'worker', at: Date.now(), startedAt: index, isDraining: false, ...worker }
+      const beat = { id: String(index), kind: 'worker', at: clock.ms, startedAt: index, isDraining: false, ...worker }
       await redis.hset(keys.processes, String(index), JSON.stringify(beat))
     }
-    const directory = new LaneDirectory({ redis, now: Date.now, log })
+    const directory = new LaneDirectory({ redis, now: () => clock.ms, log })
     await directory.open()
     directory.close()
     return directory
   }
-  return { redis, directoryOf }
+  return { redis, clock, directoryOf }
 }
 
 test('the calls of an API travel in the lane of all APIs, or in the lane of the workers that name the API', async (t) => {
@@ -63,15 +64,19 @@ test('the calls of an API travel in its earlier queue while only workers of an e
   assert.deepEqual(laneOf('currency'), laneOfOnly(['currency']))
 })
 
-test('an API has a worker if a living worker serves it, and not while no worker names it', async (t) => {
-  const { directoryOf } = await openFleet(t)
+test('an API has a worker if a living worker serves it, or while workers may still be starting', async (t) => {
+  const { clock, directoryOf } = await openFleet(t)
   const haveWorker = async (...workers: object[]) => {
     const directory = await directoryOf(...workers)
-    return ['weather', 'currency'].map((slug) => directory.hasWorker(slug))
+    const haveNow = () => ['weather', 'currency'].map((slug) => directory.hasWorker(slug))
+    const atStart = haveNow()
+    clock.ms += 10_000
+    return { atStart, later: haveNow() }
   }
-  assert.deepEqual(await haveWorker(), [false, false])
-  assert.deepEqual(await haveWorker({ serves: ['weather'] }), [true, false])
-  assert.deepEqual(await haveWorker({ serves: ['weather'], isDraining: true }, {}), [true, true])
+  assert.deepEqual(await haveWorker(), { atStart: [true, true], later: [false, false] })
+  assert.deepEqual(await haveWorker({ serves: ['weather'] }), { atStart: [true, true], later: [true, false] })
+  const { later } = await haveWorker({ serves: ['weather'], isDraining: true }, {})
+  assert.deepEqual(later, [true, true])
 })
 
 test('documents count as loaded when every worker reports them, and not while no worker reports anything', async (t) => {
