@@ -112,14 +112,14 @@ export class Supervisor {
 
   #keep(plan: ProcessPlan, child: ChildProcess, pauseMs: number): void {
     const startedAt = Date.now()
-    child.once('exit', (code, signal) => {
+    const onEnd = (how: string): void => {
       if (this.#isEnding) return
       if (this.#restarted.has(child)) {
         this.#keep(plan, this.#spawn(plan), RESTART_MS_MIN)
         return
       }
       const pause = Date.now() - startedAt > STEADY_MS ? RESTART_MS_MIN : pauseMs
-      this.#print(plan.label, `ended (${signal ?? `exit code ${code}`}); starting again in ${pause} ms`)
+      this.#print(plan.label, `ended (${how}); starting again in ${pause} ms`)
       const startAgain = (nextPauseMs: number): void => {
         clearTimeout(timer)
         this.#waiting.delete(plan.label)
@@ -127,6 +127,11 @@ export class Supervisor {
       }
       const timer = setTimeout(() => startAgain(Math.min(pause * 2, RESTART_MS_MAX)), pause)
       this.#waiting.set(plan.label, () => startAgain(RESTART_MS_MIN))
+    }
+    child.once('exit', (code, signal) => onEnd(signal ?? `exit code ${code}`))
+    // The machine refuses a new process, for example because it has too many. No `exit` follows.
+    child.on('error', (error) => {
+      if (child.pid === undefined) onEnd(error.message)
     })
   }
 }

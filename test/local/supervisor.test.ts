@@ -56,6 +56,20 @@ test('a process that dies is started again after pauses that double, and at once
   assert.equal(deaths()[3], 'ended (SIGKILL); starting again in 500 ms')
 })
 
+test('a process that the machine refuses to start is started again after a pause, and the others run on', async (t) => {
+  const { up, deaths } = await startOne(t)
+  const { execPath } = process
+  t.after(() => {
+    process.execPath = execPath
+  })
+  process.execPath = '/no/such/node'
+  process.kill(Number(up()[0]?.slice('up '.length)), 'SIGKILL')
+  await until(() => deaths().length === 2)
+  process.execPath = execPath
+  assert.equal(deaths()[1], 'ended (spawn /no/such/node ENOENT); starting again in 1000 ms')
+  await until(() => up().length === 2)
+})
+
 test('a process that is not ready in time is named', async (t) => {
   const supervisor = new Supervisor(() => undefined, { readyMsMax: 200 })
   t.after(() => supervisor.end())
