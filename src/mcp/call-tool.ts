@@ -164,7 +164,8 @@ function isTest(headers: Record<string, unknown>): boolean {
 function noteOf(recordedFor: unknown, example: unknown): string {
   const live = 'Use a live key for real data.'
   if (example === 'document') return `Example from the API's document; it does not depend on your parameters. ${live}`
-  if (example === 'made') return `Generated from the schema of the API: no value is real. ${live}`
+  if (example === 'made')
+    return `Made from the schema in the API's document; it does not depend on your parameters. ${live}`
   if (typeof recordedFor !== 'string') return `Recorded example. ${live}`
   const parameters = [...new URLSearchParams(recordedFor)].map(([name, value]) => `${name}=${value}`).join(', ')
   return `Recorded example, not for your parameters: recorded for ${parameters}. ${live}`

@@ -231,7 +231,7 @@ describe('an own API', () => {
         }),
       )
       assert.match(notes[0], /^Example from the API's document/)
-      assert.match(notes[1], /^Generated from the schema/)
+      assert.match(notes[1], /^Made from the schema/)
     })
     assert.equal(shop.requests.length, before)
   })
