@@ -223,7 +223,7 @@ function forecastOf({ body }: CallOutcome): Forecast {
 }
 
 function describeProgress({ position, etaMs }: Forecast): string {
-  // An operator holds the calls of the API.
+  // An operator holds the calls of the API, or no worker serves it.
   if (position !== undefined && etaMs === undefined) return `The call has place ${position + 1} in the queue and waits.`
   const seconds = Math.ceil((etaMs ?? 0) / 1_000)
   if (seconds === 0 && !position) return 'The call is under way.'

@@ -170,7 +170,7 @@ export const pendingCall: JsonSchema = {
     etaMs: {
       type: 'integer',
       description:
-        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way; absent while an operator holds the calls of the API',
+        'Expected time until the gateway sends the call, milliseconds; 0: the call does not wait, and its request may be under way; absent if nobody knows, for example while an operator holds the calls of the API or no worker serves it',
     },
   },
 }
