@@ -24,8 +24,11 @@ function health(row: UpstreamRow, at: number): Html {
   if (state === null) return html`${pillOf('Unknown')}<small>Redis does not answer</small>`
   const isLimited = stateOf(row) === 'Limited'
   const limit = isLimited && html`<small>limited by its source until ${clockTime(cap?.limitedUntil ?? at)} UTC</small>`
-  if (state.checkedAt === null)
-    return html`${pillOf(isLimited ? 'Limited' : 'Unchecked')}${limit}<small>not checked yet</small>`
+  if (state.checkedAt === null) {
+    // A rate limit says nothing about the health of the source, but callers meet it.
+    const known = state.lastFailure ? `last attempt: ${state.lastFailure.words}` : 'not checked yet'
+    return html`${pillOf(isLimited ? 'Limited' : 'Unchecked')}${limit}<small>${known}</small>`
+  }
   const last = state.lastFailure ? `last attempt: ${state.lastFailure.words}` : 'the last attempt succeeded'
   const outcome = (state.status !== 'Healthy' || isLimited) && html`<small>${last}</small>`
   return html`${pillOf(isLimited ? 'Limited' : state.status)} <span class="of"><b class="score">${state.score}</b> of 100</span>${limit}${outcome}<small>${sinceText(state, at)}checked ${span(Math.max(0, at - state.checkedAt))} ago</small>`

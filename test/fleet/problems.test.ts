@@ -594,6 +594,12 @@ describe('what an operator reads', () => {
     assert.doesNotMatch(page(none).headline ?? '', /Healthy/)
   })
 
+  it('what an operator reads of an API whose only answers were rate limits is its last answer', () => {
+    const lastFailure = { at: NOW, code: 'UPSTREAM_RATE_LIMITED', words: 'HTTP 429 in 9 ms', isNetwork: false }
+    const shown = row('weather', { health: { ...healthy, checkedAt: null, lastFailure } })
+    assert.match(`${Object.fromEntries(apiFacts(shown, NOW)).Health}`, /Unchecked.*last attempt: HTTP 429 in 9 ms/)
+  })
+
   it('what an operator reads of a share never rounds some calls to none or to all', () => {
     const shares = [0, 0.000_1, 0.001, 0.06, 0.5, 0.994, 0.996, 0.999_99, 1].map(percent)
     const words = ['0 %', 'under 0.1 %', '0.1 %', '6.0 %', '50 %', '99 %', 'over 99 %', 'over 99 %', '100 %']
