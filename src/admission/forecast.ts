@@ -9,7 +9,13 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-cache.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { CallQueues } from '../queue/call-queue.ts'
-import { bucketOf, UNPROVEN_BUCKET, type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
+import {
+  bucketOf,
+  type CapBucket,
+  UNPROVEN_BUCKET,
+  type WaitQueueEntry,
+  waitQueueEntry,
+} from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -77,11 +83,7 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const joinedOrRefused = breakerWaitMs
-    ? {
-        reason: 'down' as const,
-        retryAfterMs: breakerWaitMs,
-        lastFailure: deps.health.ofUpstream(api.slug).lastFailure,
-      }
+    ? await downRefusal(deps, { api, bucket, breakerWaitMs })
     : await join(deps, waitQueueEntry(job, { coalescedKey: keys?.coalesced }), job.deadline)
   if ('reason' in joinedOrRefused) {
     if (await isStored(deps, keys, job)) {
@@ -111,6 +113,19 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
 export function waitEntryOf(job: CallJob, keys: CacheKeys | undefined): WaitQueueEntry | undefined {
   if (job.mode === 'test' || job.cacheOnly) return undefined
   return waitQueueEntry(job, { coalescedKey: keys?.coalesced })
+}
+
+/**
+ * The refusal of an open breaker, with the time until the cap does not refuse either. A fallback
+ * source has a cap of its own.
+ */
+async function downRefusal(
+  { caps, health }: ForecastDeps,
+  { api, bucket, breakerWaitMs }: { api: Api; bucket: CapBucket; breakerWaitMs: number },
+) {
+  const cap = api.fallback ? undefined : await caps.of(api, bucket).read()
+  const { lastFailure } = health.ofUpstream(api.slug)
+  return { reason: 'down' as const, retryAfterMs: Math.max(breakerWaitMs, cap?.nextSlotMs ?? 0), lastFailure }
 }
 
 /** Whether a stored answer answers the call without a request. */

@@ -103,8 +103,8 @@ function operatorLimit(deps: ServedDeps, api: Api): Limit | undefined {
 }
 
 function sourceLimit(breakerWaitMs: number, cap: CapState | undefined): Limit {
-  if (breakerWaitMs > 0) return { waitMs: Math.ceil(breakerWaitMs), limitedBy: 'health' }
-  const waitMs = Math.max(0, Math.ceil(cap?.nextSlotMs ?? 0))
+  const waitMs = Math.max(0, Math.ceil(breakerWaitMs), Math.ceil(cap?.nextSlotMs ?? 0))
+  if (breakerWaitMs > 0) return { waitMs, limitedBy: 'health' }
   return { waitMs, limitedBy: waitMs > 0 ? 'source' : null }
 }
 

@@ -6,8 +6,10 @@ import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
+import type { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { isUnacknowledged } from '../../src/redis/redis-error.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
@@ -49,6 +51,28 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   proxy.heal()
   await joining
   await until(async () => (await waiting()) === 1)
+})
+
+test('a call that an open breaker refuses learns when its cap does not refuse it either', async (t) => {
+  const { context, stop } = await openTestConsole()
+  t.after(stop)
+  const { catalog, caps, redis, health } = context
+  const api = catalog.get('trivia') ?? assert.fail()
+  const cap = caps.of(api, SHARED_BUCKET)
+  // Of this cap, one request may start in five seconds.
+  for (let count = 0; count < 20; count += 1) {
+    const { job } = callOf(api, { isAsync: true, timeMs: 600_000 })
+    await cap.joinWaitQueue(waitQueueEntry(job, {}), job.deadline)
+  }
+  await redis.hset(upstreamKeys.health('trivia'), { state: 'Down', open: 1, trialAt: Date.now() + 30_000 })
+  await redis.publish(channels.health, 'trivia')
+  await until(() => health.breakerWaitMs('trivia') !== undefined)
+  const { endpoint, job } = callOf(api, { isAsync: false, timeMs: 30_000 })
+  await assert.rejects(forecastAndJoin(context, { api, endpoint, job }), ({ code, details }: GatewayError) => {
+    assert.equal(code, 'UPSTREAM_UNAVAILABLE')
+    assert.ok((details.retryAfterMs ?? 0) > 60_000, String(details.retryAfterMs))
+    return true
+  })
 })
 
 test('a call that is to share an answer is withdrawn with the place that its worker may have joined for', async (t) => {
