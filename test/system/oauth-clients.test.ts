@@ -430,24 +430,32 @@ describe('a client that signs in', () => {
   it('a client that signs in reads with its token what a call would meet now: by tools, and in the catalog with a token for calls', async () => {
     const app = await registerApp(url)
     const decision = { allow: true, apis: ['dog-images'], perMonth: 5 }
-    const ask = async (name: string, given: object, token: string) => {
-      const { body } = await send(gateway, '/mcp', {
-        headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-        body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } },
-      })
-      return body.result.structuredContent
-    }
-    /** The catalog leaves `now` out if Redis answers late, as it may on a busy machine. */
-    const inCatalog = async (slug: string, token: string): Promise<Answer> => {
-      const read = () => send(gateway, `/v1/catalog/${slug}`, { headers: { authorization: `Bearer ${token}` } })
+    /** Answers leave `now` out if Redis answers late, as it may on a busy machine. */
+    const untilNow = async <T>(read: () => Promise<T>, lacksNow: (answer: T) => boolean): Promise<T> => {
       let answer = await read()
       await until(async () => {
-        if (answer.status !== 200 || answer.body.now !== undefined) return true
+        if (!lacksNow(answer)) return true
         answer = await read()
         return false
       })
       return answer
     }
+    const ask = (name: string, given: object, token: string) =>
+      untilNow(
+        async () => {
+          const { body } = await send(gateway, '/mcp', {
+            headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+            body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } },
+          })
+          return body.result.structuredContent
+        },
+        ({ now }) => now === undefined,
+      )
+    const inCatalog = (slug: string, token: string): Promise<Answer> =>
+      untilNow(
+        () => send(gateway, `/v1/catalog/${slug}`, { headers: { authorization: `Bearer ${token}` } }),
+        ({ status, body }) => status === 200 && body.now === undefined,
+      )
 
     const forTools = (await (await signIn(url, account.token, { app, decision })).tokens()).access_token
     const described = await ask('describe_api', { api: 'dog-images' }, forTools)
