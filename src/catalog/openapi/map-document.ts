@@ -10,6 +10,7 @@ import { findOperations } from './find-operations.ts'
 import { type MappingDeps, type OfferedOperation, OPERATIONS_MAX, offerOperation } from './operations.ts'
 import { OpenApiDocument } from './references.ts'
 import { type Findings, Unreadable } from './report.ts'
+import type { Schema } from './schema-keywords.ts'
 import { SchemaReader } from './schemas.ts'
 import { type RootSettings, readRootSettings } from './settings.ts'
 import { shortened } from './words.ts'
@@ -175,9 +176,11 @@ function isPrivate(hostname: string): boolean {
   return !name.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home\.arpa)$/.test(name)
 }
 
-/** The request of an operation in a call without parameters. */
+/** The request of an operation in a call without parameters, which has the defaults. */
 function firstRequest(endpoint: Endpoint): UpstreamRequest {
-  const [request] = [endpoint.request({}, { now: 0 })].flat()
+  const schemas: [name: string, schema: Schema][] = Object.entries(Object(endpoint.parameters.properties))
+  const defaults = schemas.map(([name, schema]) => [name, schema.default])
+  const [request] = [endpoint.request(Object.fromEntries(defaults), { now: 0 })].flat()
   if (!request) throw new Error('an operation makes one request')
   return request
 }

@@ -167,14 +167,27 @@ function readParameter(
     schema.description = [words, form].filter(Boolean).join(' ')
   }
   if (place === 'path' && schema.type === 'string') schema.minLength = Math.max(1, Number(schema.minLength ?? 1))
-  // A default that does not fit its own schema would make every call without the parameter fail.
-  if (schema.default !== undefined && !Check(schema, schema.default)) {
-    document.findings.leaveOut([...path, 'schema'], 'The default is left out: it does not match its own schema.')
+  // A default that cannot be sent would make every call without the parameter fail.
+  const problem = schema.default === undefined ? undefined : defaultProblem({ name, in: place }, schema)
+  if (problem !== undefined) {
+    document.findings.leaveOut([...path, 'schema'], `The default is left out: ${problem}.`)
     delete schema.default
   }
   const example = exampleFor(document, parameter, schema)
   if (!example) return refuse('has a schema for which the gateway can make no matching value; give an example')
   return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, example, path }
+}
+
+/** Why the default of a parameter cannot be sent; undefined if it can be sent. */
+function defaultProblem(parameter: Pick<MappedParameter, 'name' | 'in'>, schema: Schema): string | undefined {
+  if (!Check(schema, schema.default)) return 'it does not match its own schema'
+  try {
+    parameterTexts(parameter, schema.default)
+    return undefined
+  } catch (error) {
+    if (error instanceof InvalidParameter) return error.reason
+    throw error
+  }
 }
 
 /** An example of the document, or a value made from the schema; undefined if no value fits. */
@@ -277,12 +290,19 @@ function longNumber(type: string, kept: Schema): Schema {
   return isLong ? { format: 'int64' } : {}
 }
 
-/** Writes a value, or each item of a list, as text for a path, a query or a header. */
-export function parameterTexts({ name, in: place }: MappedParameter, value: unknown): string[] {
+/**
+ * Writes a value, or each item of a list, as text for a path, a query or a header.
+ *
+ * @throws InvalidParameter for a value that the parameter's place cannot hold, such as a text that
+ *   would leave its segment of the path in any encoding
+ */
+export function parameterTexts({ name, in: place }: Pick<MappedParameter, 'name' | 'in'>, value: unknown): string[] {
   const texts = [value].flat().map((item) => (typeof item === 'number' ? decimal(item) : String(item)))
   if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
     throw new InvalidParameter(name, 'it has characters that a header field cannot contain')
   }
   if (texts.some((text) => !text.isWellFormed())) throw new InvalidParameter(name, 'it is not well-formed Unicode')
+  if (place === 'path' && (texts.length === 0 || texts.some((text) => /^\.{0,2}$/.test(text))))
+    throw new InvalidParameter(name, 'it cannot be a path segment')
   return texts
 }

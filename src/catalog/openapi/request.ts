@@ -1,4 +1,3 @@
-import { InvalidParameter } from '../parameter-values.ts'
 import { type EncodedPath, path as encodePath, type UpstreamRequest } from '../upstream-request.ts'
 import { BODY, type MappedParameter, parameterTexts } from './parameters.ts'
 import type { Located } from './references.ts'
@@ -58,7 +57,7 @@ export function requestOf(
  * Fills the path. Each value becomes one encoded segment or a part of it. The items of a list have
  * commas between them.
  *
- * @throws InvalidParameter for a value that would leave its segment in any encoding
+ * @throws Error if a part of the path has no value
  */
 function filledPath(template: string, values: ReadonlyMap<string, readonly string[]>): EncodedPath {
   const [first = '', ...parts] = template.split(/\{([^{}/]*)\}/)
@@ -66,9 +65,8 @@ function filledPath(template: string, values: ReadonlyMap<string, readonly strin
   const texts: string[] = []
   for (let index = 0; index < parts.length; index += 2) {
     const name = parts[index] ?? ''
-    const items = values.get(name) ?? []
-    if (items.length === 0 || items.some((item) => /^\.{0,2}$/.test(item)))
-      throw new InvalidParameter(name, 'it cannot be a path segment')
+    const items = values.get(name)
+    if (items === undefined) throw new Error(`the path has no value for ${name}`)
     texts.push(...items)
     literals.push(...items.slice(1).fill(','), parts[index + 1] ?? '')
   }

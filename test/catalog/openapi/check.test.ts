@@ -83,6 +83,18 @@ describe('a document of an own API', () => {
     assert.match(words(await check(document({ operation }))), /has no operation that the gateway can use as the probe/)
   })
 
+  it('the probe sends the defaults of its parameters, and a default that cannot be sent is left out', async () => {
+    const parameter = (place: string, value: unknown) => ({
+      ...{ name: place, in: place, required: true, schema: { type: 'string', default: value } },
+    })
+    const of = (...parameters: object[]) => document({ path: '/things/{path}', operation: { parameters } })
+    const { upstream } = await readWritten(of(parameter('path', 'a b'), parameter('query', 'é')))
+    assert.deepEqual([upstream?.probe.request.path, upstream?.probe.request.query], ['/things/a%20b', { query: ['é'] }])
+    const refused = words(await check(of(parameter('path', '..'), parameter('header', '€'))))
+    assert.match(refused, /The default is left out: it cannot be a path segment\./)
+    assert.match(refused, /The default is left out: it has characters that a header field cannot contain\./)
+  })
+
   it('an endpoint that has the name of another endpoint in the clients is an error', async () => {
     const other = words(await check(document({ operation: { operationId: 'host-user-profile' } }), 'code.json'))
     assert.match(
