@@ -82,7 +82,7 @@ export class SchemaReader {
     return value.nullable === true ? orNull(read) : read
   }
 
-  /** A schema that is not a part of another one, so that all its members are known. */
+  /** Reads a schema that is no part of another schema, so that all its members are known. */
   #whole(schema: Located, reading: Reading): Schema {
     return withKnownRequired(this.#read(schema, reading))
   }
