@@ -223,9 +223,12 @@ function forecastOf({ body }: CallOutcome): Forecast {
 }
 
 function describeProgress({ position, etaMs }: Forecast): string {
-  // An operator holds the calls of the API, or no worker serves it.
-  if (position !== undefined && etaMs === undefined) return `The call has place ${position + 1} in the queue and waits.`
-  const seconds = Math.ceil((etaMs ?? 0) / 1_000)
+  // Nobody knows how long a call waits for an operator who holds the API, or for a worker.
+  if (etaMs === undefined)
+    return position === undefined
+      ? 'The call has not ended.'
+      : `The call has place ${position + 1} in the queue and waits.`
+  const seconds = Math.ceil(etaMs / 1_000)
   if (seconds === 0 && !position) return 'The call is under way.'
   const place =
     position === undefined ? 'The call waits in the queue' : `The call has place ${position + 1} in the queue`
