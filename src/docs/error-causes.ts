@@ -35,9 +35,8 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_PARAMETER: help(
     'The message names the parameter and what it must be; the page of the API lists all parameters.',
     'A required parameter is missing, empty or misspelled. If it is misspelled, the message names the parameter that was sent instead.',
-    'A value is outside its bounds or is not among the options.',
+    'A value is outside its bounds or is not among the options. This includes the headers X-Gateway-Mode, X-Gateway-Response and X-Gateway-Scenario.',
     'A parameter is given twice, or its name is reserved.',
-    'The header X-Gateway-Mode, X-Gateway-Response or X-Gateway-Scenario has a value that does not exist.',
   ),
   EMAIL_IN_USE: help(
     'Log in, or sign up with another address.',
@@ -217,7 +216,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CONCURRENCY_LIMIT_EXCEEDED: help(
     'Send the next call when one has ended, or use fewer parallel workers.',
     'The account has more calls at the same time than its plan allows.',
-    'Asynchronous calls that have not ended count too. Retry-After is the time until a call of the account is expected to end, or longer if another limit refuses the call for longer.',
+    'Asynchronous calls that have not ended count too. Retry-After is the time until a call of the account is expected to end, or until no other limit refuses the call.',
   ),
   RESULT_STORAGE_FULL: help(
     'Wait for Retry-After: the gateway deletes results after 15 minutes. Request less data, or call without Prefer: the gateway then stores no result.',

@@ -77,7 +77,7 @@ export const headers: Record<string, JsonSchema> = {
     '"minute";r=9;t=60, "month";r=999;t=86400',
   ),
   RateLimitPolicy: text(
-    'Limits of the plan, and the own limits of the key or application if it has any',
+    'Limits of the plan, and limits that the owner has set for the key or application',
     '"minute";q=10;w=60, "month";q=1000, "in-flight";q=5;qu="concurrent-requests"',
   ),
   LimitPerMinute: {
