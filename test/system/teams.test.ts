@@ -37,6 +37,18 @@ describe('teams', () => {
     return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
   }
 
+  /** Another client of Postgres, in a transaction that is open until it commits. */
+  async function openTransaction() {
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    await client.query('begin')
+    return {
+      run: async (text: string, values: unknown[]) => void (await client.query(text, values)),
+      commit: async () => void (await client.query('commit')),
+      [Symbol.asyncDispose]: () => client.end(),
+    }
+  }
+
   it('teams are at most 20 of one owner, also at once; a deleted one makes room, and its keys are refused', async () => {
     const person = await signUp(gateway)
     const answers = await Promise.all(
@@ -167,22 +179,16 @@ describe('teams', () => {
   it('of two admins who remove each other at once, only the first succeeds', async () => {
     const [other, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: other.email, role: 'admin' })
-    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-    await client.connect()
-    try {
-      await client.query('begin')
-      await client.query('select 1 from teams where id = $1 for no key update', [teamId])
-      const removing = [
-        as(admin, 'DELETE', `/v1/teams/${teamId}/members/${other.id}`),
-        as(other, 'DELETE', `/v1/teams/${teamId}/members/${admin.id}`),
-      ]
-      await until(async () => (await waiting()) === removing.length)
-      await client.query('commit')
-      const statuses = (await Promise.all(removing)).map(({ status }) => status)
-      assert.deepEqual(statuses.toSorted(), [204, 404])
-    } finally {
-      await client.end()
-    }
+    await using transaction = await openTransaction()
+    await transaction.run('select 1 from teams where id = $1 for no key update', [teamId])
+    const removing = [
+      as(admin, 'DELETE', `/v1/teams/${teamId}/members/${other.id}`),
+      as(other, 'DELETE', `/v1/teams/${teamId}/members/${admin.id}`),
+    ]
+    await until(async () => (await waiting()) === removing.length)
+    await transaction.commit()
+    const statuses = (await Promise.all(removing)).map(({ status }) => status)
+    assert.deepEqual(statuses.toSorted(), [204, 404])
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
@@ -237,53 +243,41 @@ describe('teams', () => {
   it('the former owner cannot change roles of a team that has been handed over', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
-    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-    await client.connect()
-    try {
-      await client.query('begin')
-      // The first step of a transfer.
-      await client.query('select 1 from teams where id = $1 for no key update', [teamId])
-      const giving = as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' })
-      let isGiven = false
-      void giving.then(() => {
-        isGiven = true
-      })
-      await until(async () => isGiven || (await waiting()) === 1)
-      await client.query(`update team_members set role = 'member' where team_id = $1 and user_id <> $2`, [
-        teamId,
-        admin.id,
-      ])
-      await client.query(`update team_members set role = 'owner' where team_id = $1 and user_id = $2`, [
-        teamId,
-        admin.id,
-      ])
-      await client.query('update teams set owner_id = $2 where id = $1', [teamId, admin.id])
-      await client.query('commit')
-      assert.equal((await giving).status, 403)
-    } finally {
-      await client.end()
-    }
+    await using transaction = await openTransaction()
+    // The first step of a transfer.
+    await transaction.run('select 1 from teams where id = $1 for no key update', [teamId])
+    const giving = as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' })
+    let isGiven = false
+    void giving.then(() => {
+      isGiven = true
+    })
+    await until(async () => isGiven || (await waiting()) === 1)
+    await transaction.run(`update team_members set role = 'member' where team_id = $1 and user_id <> $2`, [
+      teamId,
+      admin.id,
+    ])
+    await transaction.run(`update team_members set role = 'owner' where team_id = $1 and user_id = $2`, [
+      teamId,
+      admin.id,
+    ])
+    await transaction.run('update teams set owner_id = $2 where id = $1', [teamId, admin.id])
+    await transaction.commit()
+    assert.equal((await giving).status, 403)
   })
 
   it('a team is not handed over to a member whose account is deleted meanwhile, and both requests are answered', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
-    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-    await client.connect()
-    try {
-      await client.query('begin')
-      // The steps of a deletion.
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 2))', [person.id])
-      const body = { memberId: person.id }
-      const transfer = send(gateway, `/v1/teams/${teamId}/transfer`, { token: owner.token, body })
-      await until(async () => (await waiting()) === 1)
-      await client.query('delete from users where id = $1', [person.id])
-      await client.query('commit')
-      const answer = await transfer
-      assert.deepEqual([answer.status, answer.body.code], [404, 'MEMBER_NOT_FOUND'])
-    } finally {
-      await client.end()
-    }
+    await using transaction = await openTransaction()
+    // The steps of a deletion.
+    await transaction.run('select pg_advisory_xact_lock(hashtextextended($1, 2))', [person.id])
+    const body = { memberId: person.id }
+    const transfer = send(gateway, `/v1/teams/${teamId}/transfer`, { token: owner.token, body })
+    await until(async () => (await waiting()) === 1)
+    await transaction.run('delete from users where id = $1', [person.id])
+    await transaction.commit()
+    const answer = await transfer
+    assert.deepEqual([answer.status, answer.body.code], [404, 'MEMBER_NOT_FOUND'])
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
@@ -316,24 +310,18 @@ describe('teams', () => {
    * @returns the answers
    */
   async function makeKeyDuring(teamId: string, change: () => Promise<{ status: number }>) {
-    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-    await client.connect()
-    try {
-      // Creations of one account wait for each other here.
-      await client.query('begin')
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 1))', [owner.id])
-      const making = as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })
-      await until(async () => (await waiting()) === 1)
-      let isChanged = false
-      const changing = change().finally(() => {
-        isChanged = true
-      })
-      await until(async () => isChanged || (await waiting()) === 2)
-      await client.query('commit')
-      return await Promise.all([making, changing])
-    } finally {
-      await client.end()
-    }
+    await using transaction = await openTransaction()
+    // Creations of one account wait for each other here.
+    await transaction.run('select pg_advisory_xact_lock(hashtextextended($1, 1))', [owner.id])
+    const making = as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })
+    await until(async () => (await waiting()) === 1)
+    let isChanged = false
+    const changing = change().finally(() => {
+      isChanged = true
+    })
+    await until(async () => isChanged || (await waiting()) === 2)
+    await transaction.commit()
+    return await Promise.all([making, changing])
   }
 
   it('a team that is handed over while a key is created has no key that counts against the former owner', async () => {
@@ -368,22 +356,16 @@ describe('teams', () => {
 
   it('adding a member to a team, or renaming it, while it is deleted is answered 404', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
-    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-    await client.connect()
-    try {
-      await client.query('begin')
-      await client.query('delete from teams where id = $1', [teamId])
-      const late = [
-        as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email }),
-        as(owner, 'PUT', `/v1/teams/${teamId}`, { name: 'Late' }),
-      ]
-      await until(async () => (await waiting()) === late.length)
-      await client.query('commit')
-      for (const { status, body } of await Promise.all(late))
-        assert.deepEqual([status, body.code], [404, 'TEAM_NOT_FOUND'])
-    } finally {
-      await client.end()
-    }
+    await using transaction = await openTransaction()
+    await transaction.run('delete from teams where id = $1', [teamId])
+    const late = [
+      as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email }),
+      as(owner, 'PUT', `/v1/teams/${teamId}`, { name: 'Late' }),
+    ]
+    await until(async () => (await waiting()) === late.length)
+    await transaction.commit()
+    for (const { status, body } of await Promise.all(late))
+      assert.deepEqual([status, body.code], [404, 'TEAM_NOT_FOUND'])
   })
 
   it('keys whose revocation was committed but not announced end at once, and the revocation can be repeated', async (t) => {
