@@ -7,7 +7,7 @@ import { keyScope, maskKey } from '../accounts/provider-key.ts'
 import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-schema.ts'
 import { providerKeyRecord } from '../accounts/sealed-records.ts'
 import { seal } from '../accounts/secret-box.ts'
-import { MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { lockTeamFor, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import { liveCallsRefused } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
@@ -68,22 +68,40 @@ const OwnerQuery = Type.Object({
   ),
 })
 
-/** The owner of the provider keys in a request, and the account whose calls use them. */
-interface KeyHolder {
-  owner: ProviderKeyOwner
-  accountId: string
-}
+type HolderRequest = Pick<FastifyRequest, 'id' | 'log'> & { query: { teamId?: string } }
 
-/** @throws GatewayError TEAM_NOT_FOUND; FORBIDDEN for a plain member */
-async function holderOf(
-  db: Db,
-  request: Pick<FastifyRequest, 'id'> & { query: { teamId?: string } },
-): Promise<KeyHolder> {
+/**
+ * The owner of the provider keys in a request.
+ *
+ * @throws GatewayError TEAM_NOT_FOUND; FORBIDDEN for a plain member
+ */
+async function holderOf(db: Db, request: HolderRequest): Promise<ProviderKeyOwner> {
   const userId = sessionOf(request).user.id
   const { teamId } = request.query
-  if (teamId === undefined) return { owner: { userId }, accountId: userId }
-  const team = await teamFor(db, { teamId, userId }, MANAGERS)
-  return { owner: { teamId: team.id }, accountId: team.owner_id }
+  if (teamId === undefined) return { userId }
+  return { teamId: (await teamFor(db, { teamId, userId }, MANAGERS)).id }
+}
+
+/**
+ * Changes provider keys, and announces the change to the account whose calls use them. A team is
+ * locked meanwhile, so that it keeps its owner and its roles.
+ *
+ * @throws GatewayError TEAM_NOT_FOUND; FORBIDDEN for a plain member; and what the change throws
+ */
+function changeKeys<T>(
+  { db, redis }: Pick<Context, 'db' | 'redis'>,
+  request: HolderRequest,
+  change: (transaction: Db, owner: ProviderKeyOwner) => Promise<T>,
+): Promise<T> {
+  const userId = sessionOf(request).user.id
+  const { teamId } = request.query
+  return withAnnouncement({ redis, log: request.log }, [], (accountIds) =>
+    db.transaction().execute(async (transaction) => {
+      const team = teamId === undefined ? undefined : await lockTeamFor(transaction, { teamId, userId }, MANAGERS)
+      accountIds.add(team?.owner_id ?? userId)
+      return await change(transaction, team ? { teamId: team.id } : { userId })
+    }),
+  )
 }
 
 /** Provider keys of accounts and teams: list, save, delete, validate. No answer contains a key. */
@@ -108,13 +126,13 @@ function routeListing(app: App, { db, catalog }: Context): void {
     },
   }
   app.get('/v1/provider-keys', list, async (request) => {
-    const keys = await listProviderKeys(db, (await holderOf(db, request)).owner)
+    const keys = await listProviderKeys(db, await holderOf(db, request))
     return { providerKeys: keys.flatMap((key) => providerKeyAnswer(catalog, key) ?? []) }
   })
 }
 
 function routeSaving(app: App, context: Context): void {
-  const { config, db, redis, catalog, queues } = context
+  const { config, db, catalog, queues } = context
   const put = {
     config: { errors: ['API_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -130,8 +148,8 @@ function routeSaving(app: App, context: Context): void {
   app.put('/v1/provider-keys/:apiSlug', put, async (request) => {
     const { slug } = apiTakingKeys(catalog, request.params.apiSlug)
     const { user } = sessionOf(request)
-    const { owner, accountId } = await holderOf(db, request)
-    const ownerId = 'teamId' in owner ? owner.teamId : owner.userId
+    const holder = await holderOf(db, request)
+    const ownerId = 'teamId' in holder ? holder.teamId : holder.userId
     const { key } = request.body
     if (holdsApiKey(key)) {
       throw new GatewayError('VALIDATION_ERROR', {
@@ -150,9 +168,7 @@ function routeSaving(app: App, context: Context): void {
       cap_scope: keyScope(config.secrets.keyPepper, slug, key),
       masked: maskKey(key),
     }
-    const saved = await withAnnouncement({ redis, log: request.log }, [accountId], () =>
-      saveProviderKey(db, owner, row),
-    )
+    const saved = await changeKeys(context, request, (transaction, owner) => saveProviderKey(transaction, owner, row))
     const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
     // The key is saved even if Redis is away. It can be validated later.
     await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
@@ -162,7 +178,7 @@ function routeSaving(app: App, context: Context): void {
   })
 }
 
-function routeDeletion(app: App, { db, redis, catalog }: Context): void {
+function routeDeletion(app: App, context: Context): void {
   const remove = {
     config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
@@ -174,10 +190,10 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
     },
   }
   app.delete('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
-    const { slug } = knownApi(catalog, request.params.apiSlug)
-    const { owner, accountId } = await holderOf(db, request)
-    const remove = () => deleteProviderKey(db, owner, slug)
-    if (!(await withAnnouncement({ redis, log: request.log }, [accountId], remove))) throw noProviderKey()
+    const { slug } = knownApi(context.catalog, request.params.apiSlug)
+    await changeKeys(context, request, async (transaction, owner) => {
+      if (!(await deleteProviderKey(transaction, owner, slug))) throw noProviderKey()
+    })
     return reply.status(204).send()
   })
 }
@@ -199,7 +215,7 @@ function routeValidation(app: App, context: Context): void {
   app.post('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
     const { user } = sessionOf(request)
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    const { owner } = await holderOf(db, request)
+    const owner = await holderOf(db, request)
     const key = await findProviderKeyOf(db, owner, slug)
     if (!key) throw noProviderKey()
     await takeValidation(context, user, slug)

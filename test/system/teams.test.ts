@@ -240,18 +240,21 @@ describe('teams', () => {
     assert.equal((await as(person, 'POST', '/v1/teams', { name: 'Mine' })).status, 201)
   })
 
-  it('the former owner cannot change roles of a team that has been handed over', async () => {
+  it('the former owner cannot change roles or provider keys of a team that has been handed over', async () => {
     const [person, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
     await using transaction = await openTransaction()
     // The first step of a transfer.
     await transaction.run('select 1 from teams where id = $1 for no key update', [teamId])
-    const giving = as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' })
-    let isGiven = false
-    void giving.then(() => {
-      isGiven = true
-    })
-    await until(async () => isGiven || (await waiting()) === 1)
+    const keyPath = `/v1/provider-keys/code-host-user?teamId=${teamId}`
+    const late = [
+      as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' }),
+      as(owner, 'PUT', keyPath, { key: 'key-of-the-team' }),
+      as(owner, 'DELETE', keyPath),
+    ]
+    const ended = new Set<object>()
+    for (const request of late) void request.finally(() => ended.add(request))
+    await until(async () => ended.size + (await waiting()) === late.length)
     await transaction.run(`update team_members set role = 'member' where team_id = $1 and user_id <> $2`, [
       teamId,
       admin.id,
@@ -262,7 +265,8 @@ describe('teams', () => {
     ])
     await transaction.run('update teams set owner_id = $2 where id = $1', [teamId, admin.id])
     await transaction.commit()
-    assert.equal((await giving).status, 403)
+    const statuses = (await Promise.all(late)).map(({ status }) => status)
+    assert.deepEqual(statuses, [403, 403, 403])
   })
 
   it('a team is not handed over to a member whose account is deleted meanwhile, and both requests are answered', async () => {
