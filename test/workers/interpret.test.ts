@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { members, text } from '../../src/catalog/json.ts'
+import { parseKeepingDigits } from '../../src/catalog/long-numbers.ts'
 import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
 import type { RateHeaders, Upstream } from '../../src/catalog/upstream.ts'
 import { path, type UpstreamResponse } from '../../src/catalog/upstream-request.ts'
@@ -346,6 +347,22 @@ test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the l
   assert.ok('responseClass' in result && result.responseClass instanceof ResponseClass)
   assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
   assert.match(String(result.cause), /\/name/)
+})
+
+test('a number that keeps its digits fits as a number, and no other value fits as what JSON makes of it', () => {
+  const endpoint: Endpoint = {
+    ...thing,
+    data: Type.Object({ size: Type.Union([Type.Number(), Type.Null()]) }),
+    map: ({ body }) => ({ size: body }),
+  }
+  const codeOfSize = (body: unknown) => {
+    const answer = { status: 200, headers: {}, body }
+    const read = interpretAnswers({ upstream: plain(), endpoint }, [answer], { parameters: {}, context: { now: NOW } })
+    return 'responseClass' in read ? read.responseClass.code : undefined
+  }
+  assert.equal(codeOfSize((parseKeepingDigits('[9223372036854775807]') as unknown[])[0]), undefined)
+  assert.equal(codeOfSize(Number.NaN), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(codeOfSize({ toJSON: () => 1 }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as the cause', () => {

@@ -1,5 +1,6 @@
 import { Compile, type Validator } from 'typebox/schema'
 import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
+import { withDoubles } from '../../src/catalog/long-numbers.ts'
 import {
   authFailed,
   failed,
@@ -116,10 +117,10 @@ function dataValidator(endpoint: Endpoint): Validator {
 /** A number whose digits are kept is an object, and fits as the number that it stands for. */
 function fits(endpoint: Endpoint, mapped: unknown): boolean {
   const validator = dataValidator(endpoint)
-  return validator.Check(mapped) || validator.Check(JSON.parse(JSON.stringify(mapped)))
+  return validator.Check(mapped) || validator.Check(withDoubles(mapped))
 }
 
 function drift(endpoint: Endpoint, mapped: unknown): Error {
-  const [, [first]] = dataValidator(endpoint).Errors(mapped)
+  const [, [first]] = dataValidator(endpoint).Errors(withDoubles(mapped))
   return new Error(`mapped data does not fit its schema: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
