@@ -136,7 +136,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
       bySlug: readUpstreams(environment),
       variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
       ...readContact(read),
-      only: read.list('WORKER_UPSTREAMS', () => true),
+      only: read.list('WORKER_UPSTREAMS'),
       ownFolder: read.text('UPSTREAMS_DIR', '') || undefined,
       builtIn: readBuiltIn(read),
     },

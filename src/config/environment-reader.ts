@@ -76,10 +76,16 @@ export class EnvironmentReader {
     return number
   }
 
-  list(name: string, isValid: (item: string) => boolean): string[] {
+  /**
+   * A comma-separated list.
+   *
+   * @param form what each item must be, in words. The refusal does not show the item, because an
+   *   address can carry a password
+   */
+  list(name: string, form = 'a text', isValid: (item: string) => boolean = () => true): string[] {
     const list = (this.#get(name) ?? '').split(',').flatMap((item) => item.trim() || [])
     const bad = list.findIndex((item) => !isValid(item))
-    if (bad >= 0) throw new ConfigError(`${name} cannot be used: its item ${bad + 1} has the wrong form`)
+    if (bad >= 0) throw new ConfigError(`${name} cannot be used: its item ${bad + 1} must be ${form}`)
     return list
   }
 
@@ -149,14 +155,14 @@ function isDefault(value: string): boolean {
 }
 
 /**
- * An address to which paths are appended, without a slash at its end. A user, query or fragment is
- * refused, because it would end up in the middle.
+ * An address to which paths are appended, without a slash at its end. A user, query, fragment or
+ * space is refused, because it would end up in the middle.
  *
  * @throws ConfigError
  */
 export function httpAddress(name: string, value: string): string {
-  if (!/^https?:\/\/[^/?#\s]+/.test(value) || !URL.canParse(value)) {
-    throw new ConfigError(`${name} must be an http: or https: address`)
+  if (!/^https?:\/\/[^/?#\s]+\S*$/.test(value) || !URL.canParse(value)) {
+    throw new ConfigError(`${name} must be an http: or https: address without spaces`)
   }
   const { username, password } = new URL(value)
   if (username || password || /[?#]/.test(value)) throw new ConfigError(`${name} must have no user, query or fragment`)

@@ -54,7 +54,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     metricsPort: read.integer('METRICS_PORT', 0, [0, 65_535]),
     baseUrl,
     trustProxy: readTrustProxy(read),
-    corsOrigins: read.list('CORS_ORIGINS', isOrigin),
+    corsOrigins: read.list('CORS_ORIGINS', ORIGIN, isOrigin),
     tls: certFile === '' ? undefined : { certFile, keyFile },
     redirectPort: redirectPort === 0 ? undefined : redirectPort,
     clients: {
@@ -68,14 +68,14 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
 const LOOPBACK = '127.0.0.1'
 
 /**
- * The public address. A path is refused, because links of the portal begin at the root.
+ * The public address as clients spell it: host in lower case, no default port. A path is refused,
+ * because links of the portal begin at the root.
  *
  * @throws ConfigError
  */
 function readBaseUrl(read: EnvironmentReader, port: number): string {
-  const baseUrl = httpAddress('BASE_URL', read.text('BASE_URL', `http://localhost:${port}`))
-  const { pathname, origin } = new URL(baseUrl)
-  if (pathname === '/') return baseUrl
+  const { pathname, origin } = new URL(httpAddress('BASE_URL', read.text('BASE_URL', `http://localhost:${port}`)))
+  if (pathname === '/') return origin
   throw new ConfigError(`BASE_URL must have no path: the gateway needs a host name of its own, such as ${origin}`)
 }
 
@@ -108,6 +108,8 @@ export function isLocalListener(host: string): boolean {
   return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
 }
 
+const ORIGIN = 'an origin such as https://app.example.com, in lower case and without a slash at its end'
+
 /**
  * Whether a text is an origin as browsers send it (RFC 6454, 6.1). `*` is refused, because any page
  * would match.
@@ -118,13 +120,15 @@ function isOrigin(value: string): boolean {
 
 /** @throws ConfigError for a range so wide that it has callers in it, not only proxies */
 function readTrustProxy(read: EnvironmentReader): string[] {
-  const items = read.list('TRUST_PROXY', isAddressOrRange)
+  const items = read.list('TRUST_PROXY', PROXY, isAddressOrRange)
   const wide = items.find(isWide)
   if (wide === undefined) return items
   throw new ConfigError(
     `TRUST_PROXY must name only your proxies: callers from ${wide} could choose the address that the gateway sees`,
   )
 }
+
+const PROXY = 'an IP address, a range such as 10.0.0.0/8, or loopback, linklocal or uniquelocal'
 
 /** An address, a CIDR, or one of the named ranges that Fastify's `trustProxy` knows. */
 function isAddressOrRange(value: string): boolean {

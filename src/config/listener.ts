@@ -6,6 +6,8 @@ export interface ListenerAddress {
   hostVariable: string
   port: number
   portVariable: string
+  /** The variable of another listener of the same start that has this port. */
+  takenBy?: string | undefined
 }
 
 /**
@@ -23,9 +25,12 @@ export async function orNaming<T>(address: ListenerAddress, listening: Promise<T
   }
 }
 
-function wordsOf({ host, hostVariable, port, portVariable }: ListenerAddress, code: string): string | undefined {
+function wordsOf(address: ListenerAddress, code: string): string | undefined {
+  const { host, hostVariable, port, portVariable, takenBy } = address
   switch (code) {
     case 'EADDRINUSE':
+      if (takenBy !== undefined)
+        return `${portVariable} cannot be used: ${takenBy} needs port ${port} too. Set ${portVariable} to another port`
       return `${portVariable} cannot be used: port ${port} is in use. Set ${portVariable} to another port, or stop the process that uses this port`
     case 'EACCES':
       return `${portVariable} cannot be used: this user may not use port ${port}. Set ${portVariable} to a port above 1023`

@@ -40,8 +40,8 @@ export const NO_ACCESS: OperatorAccess = {
 /** @throws ConfigError that names the variable that is missing or cannot be used */
 export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]): OperatorAccess {
   const groups = {
-    operatorGroups: read.list('OIDC_OPERATOR_GROUPS', () => true),
-    viewerGroups: read.list('OIDC_VIEWER_GROUPS', () => true),
+    operatorGroups: read.list('OIDC_OPERATOR_GROUPS'),
+    viewerGroups: read.list('OIDC_VIEWER_GROUPS'),
   }
   const hasGroups = groups.operatorGroups.length + groups.viewerGroups.length > 0
   const access: OperatorAccess = {

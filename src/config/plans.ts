@@ -21,6 +21,9 @@ const PLANS: Record<PlanName, PlanLimits> = {
   'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100, resultMegabytes: 256 },
 }
 
+/** The largest number that the header `RateLimit` can carry (RFC 9651, 3.3.1). */
+const LIMIT_MAX = 999_999_999_999_999
+
 /** @throws ConfigError that names the part of PLAN_LIMITS that cannot be used */
 export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits> {
   const plans = structuredClone(PLANS)
@@ -38,8 +41,8 @@ export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits>
           `PLAN_LIMITS: ${name} has no limit ${limit}; its limits are ${Object.keys(plans.Free).join(', ')}`,
         )
       }
-      if (!Number.isSafeInteger(value) || Number(value) < 1) {
-        throw new ConfigError(`PLAN_LIMITS: ${name}.${limit} must be a whole number, 1 or more`)
+      if (!Number.isInteger(value) || Number(value) < 1 || Number(value) > LIMIT_MAX) {
+        throw new ConfigError(`PLAN_LIMITS: ${name}.${limit} must be a whole number from 1 to ${LIMIT_MAX}`)
       }
       plans[name as PlanName][limit as keyof PlanLimits] = Number(value)
     }

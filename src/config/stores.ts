@@ -15,9 +15,9 @@ export interface StoresConfig {
 
 /** @throws ConfigError that names the variable that is missing or cannot be used */
 export function readStores(read: EnvironmentReader): StoresConfig {
-  const redisUrls = read.list('REDIS_URL', isRedisUrl)
+  const redisUrls = read.list('REDIS_URL', REDIS_FORM, isRedisUrl)
   if (redisUrls.length === 0) throw new ConfigError('REDIS_URL is required: the address of Redis, redis://host:6379')
-  const cacheRedisUrls = read.list('CACHE_REDIS_URL', isRedisUrl)
+  const cacheRedisUrls = read.list('CACHE_REDIS_URL', REDIS_FORM, isRedisUrl)
   return {
     databaseUrl: readDatabaseUrl(read),
     databaseConnections: read.integer('DATABASE_CONNECTIONS', 10, [1, 1_000]),
@@ -29,7 +29,7 @@ export function readStores(read: EnvironmentReader): StoresConfig {
 
 /** @throws ConfigError if an item of DNS_SERVERS is not an address */
 export function readNameServers(read: EnvironmentReader): string[] {
-  return read.list('DNS_SERVERS', isNameServer)
+  return read.list('DNS_SERVERS', 'an IP address, such as 10.0.0.2, 10.0.0.3:5353 or [2001:db8::1]:53', isNameServer)
 }
 
 /**
@@ -96,6 +96,10 @@ function isNameServer(value: string): boolean {
     Number(parts.port) <= 65_535
   )
 }
+
+/** The characters are those that passwords often have and that end a part of an address. */
+const REDIS_FORM =
+  'an address of Redis, redis://user:password@host:6379/0; in a password, write / as %2F, a comma as %2C, # as %23, ? as %3F and @ as %40'
 
 /** An address of Redis. Its path, if it has one, is the number of a database. */
 function isRedisUrl(value: string): boolean {

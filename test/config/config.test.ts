@@ -152,6 +152,11 @@ describe('the settings of a process', () => {
     assert.deepEqual(bySlug.get('brand-new'), { url: 'https://brand.new' })
   })
 
+  it('the settings of a process have the public address as clients spell it', () => {
+    assert.equal(load({ BASE_URL: 'https://API.Example.org:443/' }).http.baseUrl, 'https://api.example.org')
+    assert.equal(load({ BASE_URL: 'http://LocalHost:3000' }).http.baseUrl, 'http://localhost:3000')
+  })
+
   it('the settings of a process of accounts: open sign-up, no mail, sign-in by OAuth if the address is safe', () => {
     assert.deepEqual(load().accounts, {
       signup: 'open',
@@ -295,6 +300,7 @@ const UNUSABLE: [string, string][] = [
     // Pages and cookies of the portal stand at the root.
     'https://host/gateway',
     'https://host/gateway/',
+    'https://host ',
   ].map((value): [string, string] => ['BASE_URL', value]),
   ['TLS_CERT_FILE', '/only/one.pem'],
   ['TLS_KEY_FILE', '/only/one.pem'],
@@ -365,6 +371,7 @@ const UNUSABLE: [string, string][] = [
     'http://*.example.com',
     `http://${'a'.repeat(64)}.example`,
     'http://224.0.0.1',
+    'http://host ',
   ].map((value): [string, string] => ['UPSTREAM_WEATHER_URL', value]),
   ...['four', '0/60', '60/0', 'concurrency=0', 'concurrency=4,concurrency=5', '60:3600', '60/3600;', '1/-1'].map(
     (value): [string, string] => ['UPSTREAM_WEATHER_CAPS', value],
@@ -380,6 +387,17 @@ describe('a setting that cannot be used', () => {
       )
     })
   }
+
+  it('a setting that is a list is refused with the form that its items must have', () => {
+    const refuses = (name: string, value: string, message: RegExp) =>
+      assert.throws(() => load({ [name]: value }), { name: 'Error', message })
+    refuses('TRUST_PROXY', '10.0.0.1,proxy.example', /^TRUST_PROXY cannot be used: its item 2 must be an IP address, /)
+    refuses('CORS_ORIGINS', 'https://a.example/', /must be an origin such as .* without a slash at its end$/)
+    refuses('DNS_SERVERS', 'ns.example', /must be an IP address, such as 10\.0\.0\.2, /)
+    refuses('BUILTIN_UPSTREAMS', 'Weather', /must be the slug of an API, such as weather$/)
+    // The passwords would end the address, and the comma the item.
+    for (const password of ['a/b', 'a,b', 'a#b', 'a?b']) refuses('REDIS_URL', `redis://:${password}@host`, /a comma as %2C/)
+  })
 
   it('a setting that cannot be used is never shown when it is a secret', () => {
     for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN', 'REDIS_URL']) {
@@ -498,7 +516,9 @@ it('a refused limit of a plan says whether its plan, its name or its number is w
   const limits = (text: string) => () => load({ PLAN_LIMITS: text })
   assert.throws(limits('{"Gold":{}}'), /names the plan Gold, which does not exist; the plans are Free, Pro, /)
   assert.throws(limits('{"Free":{"perHour":1}}'), /Free has no limit perHour; its limits are perMinute, /)
-  assert.throws(limits('{"Free":{"perMinute":0}}'), /Free\.perMinute must be a whole number, 1 or more/)
+  assert.throws(limits('{"Free":{"perMinute":0}}'), /Free\.perMinute must be a whole number from 1 to 999999999999999$/)
+  // A header cannot carry more digits.
+  assert.throws(limits('{"Free":{"perMonth":1000000000000000}}'), /Free\.perMonth must be a whole number from 1 /)
 })
 
 it('several secrets that are missing are named in one sentence', () => {

@@ -109,12 +109,13 @@ function listenAndRedirect(http: Config['http'], port: number): Promise<Server> 
 export async function checkAddresses(addresses: ListenerAddress[]): Promise<void> {
   const servers = addresses.map((address) => ({ address, server: createTcpServer() }))
   try {
-    for (const { address, server } of servers) {
+    for (const [index, { address, server }] of servers.entries()) {
+      const takenBy = addresses.slice(0, index).find(({ port }) => port === address.port)?.portVariable
       const listening = new Promise<void>((resolve, reject) => {
         server.once('error', reject)
         server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
       })
-      await orNaming(address, listening)
+      await orNaming({ ...address, takenBy }, listening)
     }
   } finally {
     await Promise.all(servers.map(({ server }) => new Promise((resolve) => server.close(resolve))))

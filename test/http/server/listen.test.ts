@@ -50,7 +50,7 @@ describe('a listener', () => {
     const metrics = { ...local, port, hostVariable: 'METRICS_HOST', portVariable: 'METRICS_PORT' }
     assert.equal(
       await refusal(checkAddresses([{ ...local, port }, metrics])),
-      `METRICS_PORT cannot be used: port ${port} is in use. Set METRICS_PORT to another port, or stop the process that uses this port`,
+      `METRICS_PORT cannot be used: PORT needs port ${port} too. Set METRICS_PORT to another port`,
     )
     assert.equal(await refusal(checkAddresses([metrics])), 'none', 'what was tried is free again')
   })
