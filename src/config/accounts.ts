@@ -70,5 +70,9 @@ function readSmtpUrl(read: EnvironmentReader): string | undefined {
   if (!/^smtps?:\/\/[^/]/.test(value) || !URL.canParse(value)) {
     throw new ConfigError('SMTP_URL must be an smtp: or smtps: address, smtp://user:password@host:587')
   }
+  // The mail library ignores another spelling, and would send mails in clear.
+  const names = [...new URL(value).searchParams.keys()]
+  if (names.some((name) => name !== 'requireTLS' && name.toLowerCase() === 'requiretls'))
+    throw new ConfigError('SMTP_URL must spell requireTLS like this, with capital letters at the end')
   return value
 }

@@ -100,7 +100,9 @@ export function parseCaps(name: string, value: string): NonNullable<UpstreamSett
 
 /** `all`, `none`, or slugs separated by commas. Undefined means all. */
 export function readBuiltIn(read: EnvironmentReader): string[] | undefined {
-  const slugs = read.list('BUILTIN_UPSTREAMS', 'the slug of an API, such as weather', (slug) => /^[a-z][a-z0-9-]*$/.test(slug))
+  const slugs = read.list('BUILTIN_UPSTREAMS', 'the slug of an API, such as weather', (slug) =>
+    /^[a-z][a-z0-9-]*$/.test(slug),
+  )
   if (slugs.length === 0 || (slugs.length === 1 && slugs[0] === 'all')) return undefined
   return slugs.length === 1 && slugs[0] === 'none' ? [] : slugs
 }

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { Registry } from 'prom-client'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
@@ -13,7 +14,10 @@ export async function metricsRoute(
   { telemetry }: Context,
   fleetReader: FleetReader,
 ): Promise<void> {
-  const { registry } = telemetry.metrics
+  // METRICS_PORT has only the metrics of this process. There, the gauges of the fleet would be 0 or
+  // old, and would say that the stores are away.
+  const registry = Registry.merge([telemetry.metrics.registry])
+  registry.setDefaultLabels({ process: 'ops' })
   const fleet = createFleetMetrics(registry)
   scope.get('/metrics', { schema: { response: { 200: Type.String() } } }, async (_request, reply) => {
     fill(fleet, await fleetReader.snapshot())

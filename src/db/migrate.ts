@@ -96,8 +96,10 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
  * The command line: migrates, and prints the result in one sentence.
  * @returns the exit code
  */
-async function main(): Promise<number> {
+async function main(args: string[]): Promise<number> {
   try {
+    // Somebody who types --help or --dry-run wants no migration.
+    if (args.length > 0) throw new Error(`nothing was done: migrate accepts no argument, not "${args.join(' ')}"`)
     const databaseUrl = loadDatabaseUrl()
     useNameServers(loadNameServers())
     await awaitPostgres(databaseUrl)
@@ -116,5 +118,5 @@ async function main(): Promise<number> {
 if (import.meta.main) {
   // As process 1 of a container, Node would ignore these signals.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(1))
-  process.exit(await main())
+  process.exit(await main(process.argv.slice(2)))
 }

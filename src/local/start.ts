@@ -81,6 +81,7 @@ try {
 }
 
 async function start(): Promise<void> {
+  refuseArguments()
   const settings = loadStartConfig()
   if (process.getuid?.() === 0) print('You are running as root; a separate user is safer.')
   output.isVerbose = settings.isVerbose
@@ -123,6 +124,15 @@ async function start(): Promise<void> {
     print(`${file} changed; starting the processes again …`)
     supervisor.restart()
   })
+}
+
+/** @throws ConfigError for an argument that would have no effect, such as `--port` */
+function refuseArguments(): void {
+  const surplus = process.argv.slice(2).filter((arg) => arg !== '--watch')
+  if (surplus.length === 0) return
+  throw new ConfigError(
+    `npm start accepts no argument, not "${surplus.join(' ')}". Settings are variables, as in PORT=4000 npm start: see src/docs/operators/configuration.md`,
+  )
 }
 
 function throwIfEnding(): void {

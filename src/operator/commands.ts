@@ -252,11 +252,11 @@ async function upstreamChange(values: Values): Promise<object> {
 }
 
 async function readKey(file: string): Promise<string> {
-  try {
-    return (await (file === '-' ? text(stdin) : readFile(file, 'utf8'))).trim()
-  } catch (cause) {
+  const key = await (file === '-' ? text(stdin) : readFile(file, 'utf8')).catch((cause) => {
     throw new UsageError(`--key-file: ${file} cannot be read.`, { cause })
-  }
+  })
+  if (key.trim() === '') throw new UsageError(`--key-file: ${file === '-' ? 'standard input' : file} is empty.`)
+  return key.trim()
 }
 
 function tierOf({ tier }: Values, member: string): object {
@@ -270,7 +270,7 @@ function isEnabledBy({ enable, disable }: Values): boolean | undefined {
 }
 
 function required(value: string | undefined, what: string): string {
-  if (value === undefined) throw new UsageError(`This command needs ${what}; --help shows the usage.`)
+  if (!value) throw new UsageError(`This command needs ${what}; --help shows the usage.`)
   return value
 }
 

@@ -32,6 +32,11 @@ export async function request(
   if (response.status === 401) {
     throw new UsageError(`The operator API at ${url} refuses the token of ${tokenFrom}: 401 ${answer.code}.`)
   }
+  if (response.status === 404 && (answer.code === undefined || answer.code === 'NOT_FOUND')) {
+    throw new UsageError(
+      `There is no operator API at ${url}. --url is the address of the console, which has a port of its own: OPS_PORT.`,
+    )
+  }
   if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
   return answer
 }

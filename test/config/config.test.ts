@@ -324,6 +324,7 @@ const UNUSABLE: [string, string][] = [
   ['DATABASE_URL', 'postgres://u:p@host/database?sslmode=verify-full&sslrootcert=/nowhere/ca.pem'],
   ['SIGNUP', 'yes'],
   ['SMTP_URL', 'mail.example'],
+  ['SMTP_URL', 'smtp://u:p@mail.example?requireTls=true'],
   ...['mail.example', 'a@mail.example\nBcc: b@mail.example', 'Gateway a@mail.example'].map(
     (value): [string, string] => ['SMTP_FROM', value],
   ),
@@ -396,7 +397,8 @@ describe('a setting that cannot be used', () => {
     refuses('DNS_SERVERS', 'ns.example', /must be an IP address, such as 10\.0\.0\.2, /)
     refuses('BUILTIN_UPSTREAMS', 'Weather', /must be the slug of an API, such as weather$/)
     // The passwords would end the address, and the comma the item.
-    for (const password of ['a/b', 'a,b', 'a#b', 'a?b']) refuses('REDIS_URL', `redis://:${password}@host`, /a comma as %2C/)
+    for (const password of ['a/b', 'a,b', 'a#b', 'a?b'])
+      refuses('REDIS_URL', `redis://:${password}@host`, /a comma as %2C/)
   })
 
   it('a setting that cannot be used is never shown when it is a secret', () => {

@@ -18,10 +18,15 @@ import { startServices } from '../support/services.ts'
 
 const COMMAND = join(import.meta.dirname, '../../src/db/migrate.ts')
 
-function run(databaseUrl: string): { output: () => string; ended: Promise<number | null>; kill: () => void } {
+function run(
+  databaseUrl: string,
+  ...args: string[]
+): { output: () => string; ended: Promise<number | null>; kill: () => void } {
   let output = ''
   const { promise: ended, resolve } = Promise.withResolvers<number | null>()
-  const child = execFile(process.execPath, [COMMAND], { env: { ...inheritedEnvironment(), DATABASE_URL: databaseUrl } })
+  const child = execFile(process.execPath, [COMMAND, ...args], {
+    env: { ...inheritedEnvironment(), DATABASE_URL: databaseUrl },
+  })
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text))
   child.once('close', (code) => resolve(code))
   return { output: () => output, ended, kill: () => child.kill('SIGTERM') }
@@ -71,6 +76,12 @@ describe('the command that migrates', () => {
       output(),
       'release: DATABASE_URL must be the address of Postgres, postgres://user:password@host/database\n',
     )
+  })
+
+  it('the command that migrates does nothing if it gets an argument, which may be a wish not to migrate', async () => {
+    const { output, ended } = run('postgres://user@127.0.0.1:1/gateway', '--dry-run')
+    assert.equal(await ended, 1)
+    assert.equal(output(), 'release: nothing was done: migrate accepts no argument, not "--dry-run"\n')
   })
 
   it('the command that migrates leaves the schema of a newer version as it is, so that an upgrade can be rolled back', async (t) => {

@@ -392,6 +392,10 @@ describe('the fleet as operators read it', () => {
     const metrics = await get('/metrics')
     assert.match(metrics.body, /^agw_redis_up\{process="ops"\} 0$/m)
     assert.doesNotMatch(metrics.body, /^agw_health_score\{/m)
+    // The process's own metrics, on METRICS_PORT, say nothing of the fleet.
+    const own = await console_.context.telemetry.metrics.registry.metrics()
+    assert.match(own, /^agw_build_info\{/m)
+    assert.doesNotMatch(own, /agw_redis_up|agw_postgres_up/)
     await asker.ping()
     await closeRedis(asker)
   })

@@ -519,6 +519,8 @@ describe('the operator API', () => {
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
     assert.match(await cli('account', account.email), /^[^ ]+ +pro +Pro +unverified/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.$/)
+    await assert.rejects(cli('upstream', 'trivia', '--key-file', '/dev/null'), /--key-file: \/dev\/null is empty\.$/)
+    await assert.rejects(cli('call', ''), /This command needs the id of a call/)
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with
     // 1.
@@ -537,6 +539,10 @@ describe('the operator API', () => {
     await assert.rejects(
       operate(['--url', ops, 'status'], { OPERATOR_TOKEN: account.live }),
       /: The operator API at http:\S+ refuses the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.$/,
+    )
+    await assert.rejects(
+      operate(['--url', gateway.url, 'status'], gateway.environment),
+      /: There is no operator API at http:\S+\. --url is the address of the console, /,
     )
     await assert.rejects(operate(['nosuch'], { DATA_DIR: '/nonexistent' }), /There is no command nosuch/)
     await assert.rejects(cli('account', 'nobody@example.com', '--tier', 'pro'), /No account has the email/)

@@ -61,11 +61,14 @@ let starts = 0
  * Runs the service on the test's folder, the first time exactly as people do. The processes that it
  * starts carry a mark by which the test finds them.
  */
-function run(environment: Record<string, string> = {}): { child: ChildProcess; output: () => string } {
+function run(
+  environment: Record<string, string> = {},
+  args: string[] = [],
+): { child: ChildProcess; output: () => string } {
   let output = ''
   const isFirst = starts === 0
   starts += 1
-  const child = spawn(process.execPath, [START], {
+  const child = spawn(process.execPath, [START, ...args], {
     env: {
       ...inheritedEnvironment(),
       ...(isFirst ? {} : SPARING_ENVIRONMENT),
@@ -221,6 +224,13 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     )
     assert.ok(!/EADDRINUSE|\bat /.test(second.output()), second.output())
     assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
+  })
+
+  it('npm start refuses an argument that would have no effect, and names the place of its settings', async () => {
+    const { child, output } = run({}, ['--port', '4000'])
+    const [code] = await once(child, 'close')
+    assert.equal(code, 1)
+    assert.match(output(), /^› npm start accepts no argument, not "--port 4000"\. Settings are variables, .*\n$/)
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
