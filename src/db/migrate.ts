@@ -2,15 +2,33 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
+import { retryUntil } from '../async/retry-until.ts'
 import { ConfigError, loadDatabaseUrl, loadNameServers } from '../config.ts'
 import { useNameServers } from '../net/name-server.ts'
 import { isTlsCode } from '../net/tls-code.ts'
 import { openClient, PostgresAccess } from './postgres-access.ts'
+import { sqlState } from './postgres-errors.ts'
 import { listExecuted, listMigrations, MIGRATIONS } from './schema-version.ts'
 
 /** How long the command waits for Postgres to answer, and how often it tries, milliseconds. */
 const WAIT_MS_MAX = 60_000
 const TRY_EVERY_MS = 1_000
+
+/**
+ * Longest that a migration waits for the lock of a table, milliseconds. Queries of processes that
+ * serve wait behind it for as long.
+ */
+const LOCK_MS_MAX = 500
+
+/**
+ * How long, and how often, migrations that got no lock are tried again, milliseconds. A dump keeps
+ * its locks until its end.
+ */
+const LOCKED_MS_MAX = 600_000
+const LOCKED_EVERY_MS = 1_000
+
+/** SQLSTATEs of a lock that was not free in time, and of a deadlock. */
+const LOCKED = ['55P03', '40P01']
 
 /**
  * Brings the schema up to date. Any number of nodes may run it at once: one holds the advisory
@@ -19,12 +37,36 @@ const TRY_EVERY_MS = 1_000
  * If a newer version has already migrated the schema, it stays as it is, because every version runs
  * on the schema of the next version.
  *
+ * @param tell gets a sentence for the operator if the migrations wait for another session
  * @returns the names of the migrations that ran, and of the migrations that only a newer version
  *   knows
  * @throws Error that names the migration that failed; the schema is then unchanged
  */
-export async function migrate(databaseUrl: string): Promise<{ ran: string[]; newer: string[] }> {
-  const access = new PostgresAccess(databaseUrl)
+export async function migrate(databaseUrl: string, tell: (words: string) => void = () => undefined): Promise<Migrated> {
+  let isTold = false
+  const mayRepeat = (error: unknown): boolean => {
+    if (!(error instanceof LockedError)) return false
+    if (!isTold) tell('Another session, such as a dump, uses a table that a migration changes; trying again …')
+    isTold = true
+    return true
+  }
+  return await retryUntil(() => migrateOnce(databaseUrl), {
+    everyMs: LOCKED_EVERY_MS,
+    forMs: LOCKED_MS_MAX,
+    mayRepeat,
+  })
+}
+
+interface Migrated {
+  ran: string[]
+  newer: string[]
+}
+
+/** A migration did not get the lock of a table. */
+class LockedError extends Error {}
+
+async function migrateOnce(databaseUrl: string): Promise<Migrated> {
+  const access = new PostgresAccess(databaseUrl, { statementMs: 0, idleInTransactionMs: 0, lockMs: LOCK_MS_MAX })
   await (await openClient(access)).end()
   const pool = new pg.Pool({ ...access.options, max: 1 })
   // If a connection is lost between two statements, the next statement fails. Without listeners the
@@ -39,6 +81,11 @@ export async function migrate(databaseUrl: string): Promise<{ ran: string[]; new
       provider: { getMigrations: () => loadMigrations(newer) },
     }).migrateToLatest()
     const broken = results.find((result) => result.status === 'Error')
+    if (broken && LOCKED.includes(sqlState(error) ?? ''))
+      throw new LockedError(
+        `another session, such as a dump, keeps a table that the migration ${broken.migrationName} changes. The schema is unchanged; migrate again when this session has ended`,
+        { cause: error },
+      )
     if (broken) throw new Error(`migration ${broken.migrationName} failed`, { cause: error })
     if (error) throw error
     return { ran: results.map((result) => result.migrationName), newer }
@@ -103,7 +150,7 @@ async function main(args: string[]): Promise<number> {
     const databaseUrl = loadDatabaseUrl()
     useNameServers(loadNameServers())
     await awaitPostgres(databaseUrl)
-    const { ran, newer } = await migrate(databaseUrl)
+    const { ran, newer } = await migrate(databaseUrl, console.log)
     console.log(ran.length === 0 ? 'The schema is up to date.' : `Migrated: ${ran.join(', ')}`)
     if (newer.length > 0) console.log(`The schema is newer than this version, which runs on it: ${newer.join(', ')}`)
     return 0

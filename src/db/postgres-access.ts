@@ -24,13 +24,14 @@ const SESSION = {
   // Writes the shortest text that parses to the same double.
   extra_float_digits: '1',
   standard_conforming_strings: 'on',
-  lock_timeout: '0',
 }
 
 /** Limits that the server enforces, milliseconds; 0: no limit. */
 export interface ServerLimits {
   statementMs: number
   idleInTransactionMs: number
+  /** Longest that a statement waits for a lock; absent: no limit. */
+  lockMs?: number
 }
 
 const NO_LIMITS: ServerLimits = { statementMs: 0, idleInTransactionMs: 0 }
@@ -49,10 +50,11 @@ export class PostgresAccess {
   #takesSettings = true
   #triedBoth = false
 
-  constructor(url: string, { statementMs, idleInTransactionMs }: ServerLimits = NO_LIMITS) {
+  constructor(url: string, { statementMs, idleInTransactionMs, lockMs = 0 }: ServerLimits = NO_LIMITS) {
     this.#url = new URL(url)
     this.#settings = {
       ...SESSION,
+      lock_timeout: String(lockMs),
       statement_timeout: String(statementMs),
       idle_in_transaction_session_timeout: String(idleInTransactionMs),
     }

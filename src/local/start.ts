@@ -95,7 +95,7 @@ async function start(): Promise<void> {
   const config = loadConfig({ ...settings.environment, ...environment })
   print('Bringing the database schema up to date …')
   useNameServers(config.nameServers)
-  await migrate(config.databaseUrl)
+  await migrate(config.databaseUrl, print)
   const demo = await openDemo(config, settings)
   throwIfEnding()
   const consolePort = await startProcesses(settings, environment)

@@ -9,10 +9,12 @@ import { describe, it } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import { sql } from 'kysely'
 import { openDatabase } from '../../src/db/database.ts'
+import { openClient, PostgresAccess } from '../../src/db/postgres-access.ts'
+import { listMigrations, MIGRATIONS } from '../../src/db/schema-version.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { createLog } from '../../src/log.ts'
 import { makeCertificate } from '../support/certificate.ts'
-import { inheritedEnvironment } from '../support/gateway.ts'
+import { inheritedEnvironment, until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startServices } from '../support/services.ts'
 
@@ -103,6 +105,35 @@ describe('the command that migrates', () => {
     )
     const { rows } = await sql<{ name: string }>`select name from kysely_migration where name like '2099%'`.execute(db)
     assert.equal(rows.length, 2)
+  })
+
+  it('the command that migrates does not keep queries waiting while a dump holds the table that a migration changes', async (t) => {
+    const services = await startServices({ isEmpty: true })
+    t.after(services.stop)
+    assert.equal(await run(services.databaseUrl).ended, 0)
+    const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
+    t.after(() => db.destroy())
+    // The schema of the version before the lists of addresses.
+    for (const name of (await listMigrations()).filter((each) => each >= '20261129100000').reverse()) {
+      const { down } = await import(new URL(`${name}.ts`, MIGRATIONS).href)
+      await down(db)
+      await sql`delete from kysely_migration where name = ${name}`.execute(db)
+    }
+    const dump = await openClient(new PostgresAccess(services.databaseUrl))
+    t.after(() => dump.end())
+    await dump.query('begin; lock table api_keys in access share mode')
+    const { output, ended } = run(services.databaseUrl)
+    await until(() => output() !== '')
+    assert.equal(output(), 'Another session, such as a dump, uses a table that a migration changes; trying again …\n')
+    const reader = await openClient(
+      new PostgresAccess(services.databaseUrl, { statementMs: 10_000, idleInTransactionMs: 0 }),
+    )
+    t.after(() => reader.end())
+    // A wait of ten seconds would end in an error.
+    for (let reads = 0; reads < 5; reads++) await reader.query('select 1 from api_keys')
+    await dump.query('commit')
+    assert.equal(await ended, 0, output())
+    assert.match(output(), /\nMigrated: 20261129100000-addresses/)
   })
 
   it('the command that migrates says in one sentence that Postgres ended its connection between two statements', async (t) => {
