@@ -16,15 +16,15 @@ const namesByCode: Record<string, string[]> = {
   BA: ['bih', 'bosnia herzegovina'],
   BL: ['saint barthelemy', 'barthelemy', 'saint barts'],
   BN: ['brunei', 'brunei darussalam', 'nation of brunei', 'nation of brunei abode of peace'],
-  BQ: ['caribbean netherlands', 'bes islands', 'bonaire saint eustatius and saba', 'sint eustatius', 'saint eustatius'],
+  BQ: ['caribbean netherlands', 'bes islands', 'bonaire saint eustatius and saba', 'bonaire sint eustatius and saba', 'sint eustatius', 'saint eustatius'],
   CC: ['cocos islands', 'keeling islands'],
   CD: ['dr congo', 'dr of congo', 'drc', 'democratic republic of congo', 'democratic congo', 'congo kinshasa', 'congo dr', 'congo drc', 'congo democratic republic', 'zaire', 'democratic republic congo'],
   CF: ['car'],
   CG: ['republic of congo', 'congo brazzaville', 'congo republic'],
   CH: ['swiss confederation'],
   CI: ['cote divoire', 'cote d ivoire', 'ivory coast', 'republic of cote divoire'],
-  CN: ['peoples republic of china', 'prc', 'mainland china', 'pr china', 'pr of china'],
-  CV: ['cape verde', 'cabo verde'],
+  CN: ['peoples republic of china', 'prc', 'mainland china', 'pr china', 'pr of china', 'china pr'],
+  CV: ['cape verde', 'cabo verde', 'cape verde islands'],
   CW: ['curacao'],
   CZ: ['czechia', 'czech republic'],
   EH: ['sahrawi arab democratic republic', 'sahrawi republic'],
@@ -40,20 +40,20 @@ const namesByCode: Record<string, string[]> = {
   GR: ['hellenic republic'],
   GS: ['south geo and islands', 'south sandwich islands', 'south georgia and south sandwich islands'],
   GW: ['guinea bissau'],
-  HK: ['hong kong sar', 'hong kong sar china', 'hongkong', 'hong kong special administrative region of peoples republic of china'],
+  HK: ['hong kong sar', 'hong kong sar china', 'hong kong china', 'hongkong', 'hong kong special administrative region of peoples republic of china'],
   HM: ['heard island', 'mcdonald islands', 'heard and mcdonald islands', 'heard island and mcdonald islands'],
-  IE: ['republic of ireland', 'eire'],
+  IE: ['republic of ireland', 'ireland republic', 'irish republic', 'eire'],
   IL: ['state of israel'],
   IR: ['islamic republic of iran', 'persia', 'ir iran', 'ir of iran'],
   IT: ['italian republic'],
-  KG: ['kyrgyz republic', 'kirghizia'],
+  KG: ['kyrgyz republic', 'kirghizia', 'kirghizstan'],
   KN: ['saint christopher and nevis', 'saint kitts', 'saint kitts nevis'],
   KP: ['democratic peoples republic of korea', 'dprk', 'korea democratic peoples republic of', 'korea north', 'north korea', 'korea dpr', 'dpr korea', 'dpr of korea'],
   KR: ['korea republic of', 'korea south', 'republic of korea', 'rok', 'south korea', 'korea republic'],
   KW: ['state of kuwait'],
-  LA: ['lao pdr', 'laos'],
+  LA: ['lao pdr', 'laos', 'lao peoples democratic republic'],
   LB: ['lebanese republic'],
-  LY: ['state of libya'],
+  LY: ['state of libya', 'libyan arab jamahiriya'],
   MF: ['saint martin'],
   MK: ['fyrom', 'macedonia', 'north macedonia', 'republic of macedonia'],
   MM: ['burma', 'myanmar', 'myanmar burma'],
@@ -61,17 +61,17 @@ const namesByCode: Record<string, string[]> = {
   MP: ['marianas', 'northern marianas', 'north mariana islands'],
   MX: ['united mexican states'],
   NL: ['holland', 'netherlands holland'],
-  NZ: ['nz'],
+  NZ: ['nz', 'aotearoa new zealand', 'new zealand aotearoa'],
   PF: ['tahiti'],
   PG: ['png'],
-  PN: ['pitcairn group of islands', 'pitcairn islands'],
-  PS: ['gaza', 'west bank', 'west bank and gaza', 'palestinian authority', 'palestinian territories', 'palestinian territory', 'state of palestine', 'gaza strip'],
+  PN: ['pitcairn group of islands', 'pitcairn islands', 'pitcairn henderson ducie and oeno islands'],
+  PS: ['gaza', 'west bank', 'west bank and gaza', 'palestinian authority', 'palestinian territories', 'palestinian territory', 'occupied palestinian territory', 'state of palestine', 'gaza strip'],
   PT: ['portuguese republic'],
   QA: ['state of qatar'],
   RE: ['la reunion', 'reunion', 'reunion island'],
   SA: ['ksa'],
-  SH: ['ascension island'],
-  SJ: ['svalbard og jan mayen'],
+  SH: ['ascension island', 'saint helena ascension and tristan da cunha'],
+  SJ: ['svalbard og jan mayen', 'svalbard and jan mayen islands'],
   SK: ['slovak republic'],
   ST: ['sao tome e principe', 'sao tome principe', 'sao tome and principe'],
   SX: ['saint maarten'],
@@ -127,7 +127,7 @@ const wordByAbbreviation = new Map([
  */
 // biome-ignore format: a list to look through
 const NAMES_NO_COUNTRY = new Set([
-  'african', 'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'great', 'indian',
+  'african', 'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dominican', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'great', 'indian',
   'island', 'islands', 'islamic', 'isle', 'kingdom', 'minor', 'new', 'north', 'northern', 'ocean', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
   'south', 'southern', 'state', 'states', 'territories', 'territory', 'united', 'western',
 ])
@@ -188,14 +188,16 @@ export function searchableName(name: string): string {
   const plain = withoutAccents(name)
     .replace(/\s*&\s*/g, ' and ')
     .replace(SPACED_INITIALS, (initials) => initials.replace(/\s+/g, ''))
+    .replace(/(?<![\p{L}.])([nsw])\.(?=\p{L}{3})/giu, '$1. ')
     .replace(LISTED, '')
-    .replace(/\[([^[\]]*)\]/g, '($1)')
+    .replace(/[[{]([^[\]{}]*)[\]}]/g, '($1)')
     .replace(LEADING_ARTICLE, '')
   const withoutBracket = plain.replace(/\s*\([^()]*\)$/, '')
   const ordered = inSpokenOrder(plain).replace(LEADING_ARTICLE, '')
   const common = [plain, withoutBracket, ordered].find((written) => codeOfCommonName(written) !== undefined)
   if (common !== undefined) return common
   return ordered
+    .replace(HYPHEN, ' ')
     .replace(
       /(?<![\p{L}.])(\p{L}+)\.(?!\p{L})/gu,
       (written, word) => wordByAbbreviation.get(word.toLowerCase()) ?? written,
@@ -206,6 +208,12 @@ export function searchableName(name: string): string {
 }
 
 const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
+
+/**
+ * A hyphen in place of a blank, as in "Sri-Lanka". Only Guinea-Bissau and Timor-Leste have a hyphen
+ * in the source.
+ */
+const HYPHEN = /(?<=\p{L})(?<!^(?:guinea|timor))\p{Pd}(?=\p{L})/giu
 
 /** "U. S. A." is U.S.A. */
 const SPACED_INITIALS = /(?<!\p{L})\p{L}\.(?:\s+\p{L}\.?(?!\p{L}))+/gu

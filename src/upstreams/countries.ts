@@ -162,8 +162,10 @@ function readRecords(body: unknown): Source[] | undefined {
  * The record that a name means, because "contains" finds British Indian Ocean Territory for India:
  * the record of just that name, of that alternative spelling, of that name before a bracket or
  * comma ("Iran (Islamic Republic of)"), the most populous that has it as whole words ("United
- * States"), else the only record, if a word of its name begins so. Two letters (SV, of El Salvador,
- * begins Svalbard), a continent, and a word such as "American" mean no country.
+ * States"), else the only record, if a word of its name begins so. Two or three letters may be a code
+ * of another country (SV, of El Salvador, begins Svalbard, and PRI, of Puerto Rico, begins Príncipe):
+ * two letters, a continent, and a word such as "American" mean no country, and three letters must
+ * begin the whole name.
  */
 function bestMatch(records: Source[], name: string): Source | undefined {
   const wanted = comparableName(name)
@@ -178,8 +180,12 @@ function bestMatch(records: Source[], name: string): Source | undefined {
     mostPopulous(records.filter((record) => items(record.altSpellings).some(isWanted))) ??
     mostPopulous(records.filter((record) => isWanted(text(record.name)?.split(/[(,]/, 1)[0]))) ??
     (isNone ? undefined : mostPopulous(records.filter((record) => has(record.name, ` ${wanted} `)))) ??
-    (!isNone && found && wanted.length > 2 && has(found.name, ` ${wanted}`) ? found : undefined)
+    (!isNone && found && isBeginning(wanted, comparableName(text(found.name) ?? '')) ? found : undefined)
   )
+}
+
+function isBeginning(part: string, name: string): boolean {
+  return part.length > 3 ? ` ${name}`.includes(` ${part}`) : part.length === 3 && name.startsWith(part)
 }
 
 function mostPopulous(records: Source[]): Source | undefined {

@@ -84,6 +84,11 @@ const otherNames: [string, string][] = [
   ['Korea DPR', 'KP'], ['IR Iran', 'IR'], ['Falkland Islands (Islas Malvinas)', 'FK'], ['P.R. China', 'CN'], ['Gaza Strip', 'PS'],
   ['Br. Indian Ocean Ter.', 'IO'], ['Antigua and Barb.', 'AG'], ['N. Mariana Is.', 'MP'], ['Congo [DRC]', 'CD'], ['Congo [Republic]', 'CG'], ['Korea [North]', 'KP'], ['Myanmar [Burma]', 'MM'], ['Niger [1]', 'NE'], ['Niger [note 1]', 'NE'],
   ['U. S. A.', 'US'], ['U. K.', 'GB'], ['D. R. Congo', 'CD'], ['Faeroes', 'FO'], ['Fr. S. Antarctic Lands', 'TF'], ['S. Geo. and the Is.', 'GS'],
+  ['South-Africa', 'ZA'], ['sri-lanka', 'LK'], ['El‐Salvador', 'SV'], ['Saint-Pierre and Miquelon', 'PM'], ['Guinea-Biss', 'GW'], ['S.Korea', 'KR'], ['N.Korea', 'KP'],
+  ['Lao People’s Democratic Republic', 'LA'], ['Bonaire Sint Eustatius and Saba', 'BQ'], ['Saint Helena, Ascension, and Tristan da Cunha', 'SH'],
+  ['Svalbard and Jan Mayen Islands', 'SJ'], ['Palestinian Territory, Occupied', 'PS'], ['Occupied Palestinian Territory', 'PS'], ['Hong Kong, China', 'HK'],
+  ['China PR', 'CN'], ['Aotearoa New Zealand', 'NZ'], ['New Zealand (Aotearoa)', 'NZ'], ['Ireland {Republic}', 'IE'], ['Congo {Democratic Rep}', 'CD'],
+  ['Pitcairn, Henderson, Ducie and Oeno Islands', 'PN'], ['Cape Verde Islands', 'CV'], ['Libyan Arab Jamahiriya', 'LY'], ['Fin', 'FI'],
   ['Ｊａｐａｎ', 'JP'], ['ﬁnland', 'FI'], ['Guinea‑Bissau', 'GW'],
 ]
 
@@ -104,7 +109,7 @@ test('a text that does not name a country finds no country', () => {
   // biome-ignore format: a list to look through
   const texts = [
     'Africa', 'Europe', 'Asia', 'Polynesia', 'American', 'British', 'Indian', 'French', 'Dutch', 'Islands', 'island', 'Republic', 'Saint', 'South', 'the',
-    'State of Georgia', 'Americ', 'Ind', 'an', 'and', 'de', 'Deutschland', 'Northern Cyprus', 'Somaliland', 'Soviet Union', 'Czechoslovakia', 'enmar', 'gola', 'SV', 'BH',
+    'State of Georgia', 'Americ', 'Ind', 'an', 'and', 'de', 'Deutschland', 'Northern Cyprus', 'Somaliland', 'Soviet Union', 'Czechoslovakia', 'enmar', 'gola', 'SV', 'BH', 'PRI', 'Dominican',
     'African', 'United', 'Kingdom', 'Great', 'United Islands', '*', 'Samoa [American]', 'Guinea [Equatorial]', 'Sudan [South]',
   ]
   for (const text of texts) assert.deepEqual(codesFor('/info', text), [], text)
