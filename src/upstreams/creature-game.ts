@@ -32,8 +32,9 @@ const suffixByKind = new Map([
 const KINDS = [
   ...suffixByKind.keys(),
   ...['alola', 'galar', 'hisui', 'paldea'],
-  ...['ash', 'black', 'eternamax', 'fan', 'frost', 'heat', 'incarnate', 'mega', 'mow', 'origin', 'primal', 'therian'],
-  ...['ultra', 'wash', 'white'],
+  ...['ash', 'black', 'bloodmoon', 'cornerstone-mask', 'crowned', 'eternal', 'eternamax', 'fan', 'frost', 'gorging'],
+  ...['gulping', 'hearthflame-mask', 'heat', 'mega', 'mow', 'origin', 'primal', 'rainy', 'snowy', 'sunny', 'ultra'],
+  ...['wash', 'wellspring-mask', 'white'],
 ]
 
 const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
@@ -71,6 +72,9 @@ const numberOfSpecies = new Map(Object.entries({
   morpeko: 877, urshifu: 892, basculegion: 902, enamorus: 905, oinkologne: 916, maushold: 925, squawkabilly: 931, palafin: 964,
   tatsugiri: 978, dudunsparce: 982,
 }))
+
+/** "Sky Shaymin": all forms of these species have longer names, so the words before it name one. */
+const SPECIES_LAST = new RegExp(`^(.+)-(${[...numberOfSpecies.keys()].join('|')})$`)
 
 const creature = record({
   id: required.notNull(field.integer('id', 'Number of the creature')),
@@ -171,7 +175,7 @@ function creatureName(parameter: string, given: string): string {
     .replace(/(?<=-.+)-(?:forme?|cloak|style|mode)$/, '')
     .replace(/^nidoran-(f|m)(?:em)?ale$/, 'nidoran-$1')
     .replace(KIND_LAST, (_, kind) => `-${suffixByKind.get(kind)}`)
-  const [, kind, species, letter = ''] = FORM_FIRST.exec(name) ?? KIND_FIRST.exec(name) ?? []
+  const [, kind, species, letter = ''] = FORM_FIRST.exec(name) ?? SPECIES_LAST.exec(name) ?? KIND_FIRST.exec(name) ?? []
   const form = kind === undefined ? name : `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
   return fullNameOf.get(form) ?? String(numberOfSpecies.get(form) ?? form)
 }

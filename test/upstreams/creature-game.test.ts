@@ -82,7 +82,11 @@ test('names as the games write them are valid', () => {
     ['Raichu (Alolan Form)', 'raichu-alola'], ['Alolan Form Raichu', 'raichu-alola'], ['Raichu Alolan', 'raichu-alola'], ['Alola Raichu', 'raichu-alola'],
     ['Galar Ponyta', 'ponyta-galar'], ['Pikachu Gigantamax', 'pikachu-gmax'], ['Darmanitan (Galarian)', 'darmanitan-galar-standard'],
     ['miraidon-drive-mode', 'miraidon-drive-mode'], ['Miraidon (Low-Power Mode)', 'miraidon-low-power-mode'], ['Glide Mode Miraidon', 'miraidon-glide-mode'],
-    ['Mega Form Charizard X', 'charizard-mega-x'],
+    ['Mega Form Charizard X', 'charizard-mega-x'], ['Sky Shaymin', 'shaymin-sky'], ['Rapid Strike Urshifu', 'urshifu-rapid-strike'],
+    ['White-Striped Basculin', 'basculin-white-striped'], ['White Plumage Squawkabilly', 'squawkabilly-white-plumage'], ['Female Indeedee', 'indeedee-female'],
+    ['Midnight Lycanroc', 'lycanroc-midnight'], ['Pa’u Oricorio', 'oricorio-pau'], ['10% Zygarde', 'zygarde-10'], ['Mega Zygarde', 'zygarde-mega'],
+    ['Bloodmoon Ursaluna', 'ursaluna-bloodmoon'], ['Crowned Zacian', 'zacian-crowned'], ['Rainy Castform', 'castform-rainy'], ['Eternal Floette', 'floette-eternal'],
+    ['Wellspring Mask Ogerpon', 'ogerpon-wellspring-mask'], ['Gorging Cramorant', 'cramorant-gorging'],
     ['Ice Rider Calyrex', 'calyrex-ice'], ['Ash-Greninja', 'greninja-ash'], ['Eternamax Eternatus', 'eternatus-eternamax'],
   ]
   for (const [given, sent] of names)
