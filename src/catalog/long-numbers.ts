@@ -1,7 +1,8 @@
+import { readingOf } from './exact-number.ts'
 import { isObject } from './json.ts'
 
-/** A whole number that may have more digits than a double can hold, with what stands around it. */
-const LONG_NUMBER = /[[,:\s]-?[1-9]\d{15,}\s*[\],}]/
+/** Numbers that a double may not hold. Some texts look alike, which does no harm. */
+const LONG_NUMBER = /(?<![\w"\\.+-])-?(?:\d[\d.]{15,}(?:e[-+]?\d+)?|[\d.]+e[-+]?\d{3,})(?=\s*(?:[\],}]|$))/gi
 
 /** Not yet in the types of the compiler. */
 const { rawJSON, isRawJSON } = JSON as unknown as {
@@ -10,17 +11,18 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 }
 
 /**
- * Parses JSON. A whole number with more digits than a double can hold becomes an object that
- * `JSON.stringify` writes with all its digits.
+ * Parses JSON. A number that a double cannot hold, such as 9007199254740993 or 1e400, becomes an
+ * object that `JSON.stringify` writes as the number stands in the text.
  *
  * @throws SyntaxError
  */
 export function parseKeepingDigits(text: string): unknown {
-  // Looking at each number takes several times as long as parsing.
-  if (!LONG_NUMBER.test(text)) return JSON.parse(text)
+  // A reviver takes many times as long as parsing.
+  const losesDigits = text.match(LONG_NUMBER)?.some((number) => readingOf(number) === 'another-number')
+  if (!losesDigits) return JSON.parse(text)
   return JSON.parse(text, (_name: string, value: unknown, context?: { source: string }) => {
-    const isLong = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
-    return isLong && /^-?\d+$/.test(context?.source ?? '') ? rawJSON(context?.source ?? '') : value
+    if (typeof value !== 'number' || context === undefined) return value
+    return readingOf(context.source) === 'another-number' ? rawJSON(context.source) : value
   })
 }
 

@@ -1,6 +1,6 @@
+import { exactDecimal } from '../catalog/exact-number.ts'
 import { isObject } from '../catalog/json.ts'
 import { GatewayError } from '../errors.ts'
-import { exactDecimal } from '../http/request/exact-number.ts'
 import { parseJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 

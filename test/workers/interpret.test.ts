@@ -365,6 +365,25 @@ test('a number that keeps its digits fits as a number, and no other value fits a
   assert.equal(codeOfSize({ toJSON: () => 1 }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
+test('a number of an answer that a double cannot hold keeps its digits, and all other numbers are doubles', () => {
+  for (const number of [
+    ...[
+      '9007199254740993',
+      '-9007199254740993',
+      '12345678901234567.89',
+      '0.12345678901234567890123',
+      '1e400',
+      '-1E-400',
+    ],
+    ...['90071992547409.93123', '9007199254740993e0', '1.2345678901234567e30'],
+  ]) {
+    for (const text of [number, `[${number}]`, `{"a":${number},"b":[0, ${number} ]}`])
+      assert.equal(JSON.stringify(parseKeepingDigits(text)), text.replace(/ /g, ''), text)
+  }
+  for (const number of ['1', '-0', '1.50', '1e3', '52.520000000000003', '0.16689300537109375', '9007199254740991'])
+    assert.deepEqual(parseKeepingDigits(`[${number},"1234567890123456789"]`), [Number(number), '1234567890123456789'])
+})
+
 test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as the cause', () => {
   const result = interpret({ body: { name: 'throw' } })
   assert.ok('responseClass' in result)

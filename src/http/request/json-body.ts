@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { readingOf } from '../../catalog/exact-number.ts'
 import { GatewayError } from '../../errors.ts'
-import { readingOf } from './exact-number.ts'
 import { isName, sentence } from './violation-words.ts'
 import { isWellFormed } from './well-formed.ts'
 
