@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { amount, integer, isObject, members, text, texts, webAddress } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { InvalidParameter } from '../catalog/parameter-values.ts'
+import { InvalidParameter, trimmed } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
 import { authFailed, failed, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
@@ -225,7 +225,7 @@ function pathOfCoin(parameter: string, given: string): string {
 }
 
 function coinId(parameter: string, given: string): string {
-  const id = given.trim().toLowerCase()
+  const id = trimmed(parameter, given).toLowerCase()
   // Only what would be read as several ids, or as another path.
   if (!/^[^\s\p{C},;/\\?#%&]+$/u.test(id) || /^\.+$/.test(id))
     throw new InvalidParameter(

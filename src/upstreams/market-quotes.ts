@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
+import { filledText, integer, isObject, items, members, nullable, number } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
@@ -118,8 +118,7 @@ export default upstream({
         if (error) return error.code === 'Not Found' ? notFound() : failed()
         const result = items(members(members(body).chart).result)[0]
         if (!isObject(result) || !isObject(result.meta)) return undefined
-        // A half-known symbol is answered with an empty stub.
-        if (result.meta.regularMarketPrice === 0 && text(result.meta.currency) === null) return notFound()
+        if (isStub(result, result.meta)) return notFound()
         return { ...result, range, interval }
       },
       example: recordings['/quote'],
@@ -130,6 +129,12 @@ export default upstream({
 function chartError(body: unknown): Source | undefined {
   const { error } = members(members(body).chart)
   return isObject(error) ? error : undefined
+}
+
+/** A half-known symbol is answered with a price of 0, or with none, in no currency and without bars. */
+function isStub(result: Source, { regularMarketPrice, currency }: Source): boolean {
+  const hasPrice = (number(regularMarketPrice) ?? 0) !== 0
+  return !hasPrice && filledText(currency) === null && !barsOf(result).some(({ close }) => number(close) !== null)
 }
 
 function ticker(name: string, given: string): string {

@@ -73,6 +73,8 @@ test('a coin is requested without translations, tickers and community data', () 
 test('ids are trimmed, lower-cased and requested once', () => {
   assert.deepEqual(price.complete?.({ ids: ' Bitcoin, usd-coin,,bitcoin ,' }, context), { ids: 'bitcoin,usd-coin' })
   assert.deepEqual(coin.complete?.({ id: ' Bitcoin ' }, context), { id: 'bitcoin' })
+  assert.deepEqual(price.complete?.({ ids: 'caf\u00e9-coin,cafe\u0301-coin' }, context), { ids: 'caf\u00e9-coin' })
+  assert.deepEqual(coin.complete?.({ id: 'cafe\u0301-coin' }, context), { id: 'caf\u00e9-coin' })
 })
 
 test('the same coins in another order are the same call, with the same order in the answer', () => {

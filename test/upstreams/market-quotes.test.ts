@@ -127,9 +127,16 @@ test('an answer without a result is invalid', () => {
 })
 
 test('the incomplete answer for an index that the upstream half knows is no quote', () => {
-  const meta = { currency: null, symbol: 'CBA', instrumentType: 'INDEX', regularMarketPrice: 0.0 }
-  const body = { chart: { result: [{ meta, timestamp: [], indicators: { quote: [{}] } }], error: null } }
-  assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
+  for (const figures of [
+    { currency: null, regularMarketPrice: 0.0 },
+    { currency: '', regularMarketPrice: 0 },
+    { currency: null, regularMarketPrice: null },
+    {},
+  ]) {
+    const meta = { symbol: 'CBA', instrumentType: 'INDEX', ...figures }
+    const body = { chart: { result: [{ meta, timestamp: [], indicators: { quote: [{}] } }], error: null } }
+    assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND', JSON.stringify(figures))
+  }
   // A limiter that answers 404 says nothing of the symbol.
   assert.equal(classOf(404, undefined).code, 'UPSTREAM_ERROR')
 })
