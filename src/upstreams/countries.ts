@@ -162,10 +162,9 @@ function readRecords(body: unknown): Source[] | undefined {
  * The record that a name means, because "contains" finds British Indian Ocean Territory for India:
  * the record of just that name, of that alternative spelling, of that name before a bracket or
  * comma ("Iran (Islamic Republic of)"), the most populous that has it as whole words ("United
- * States"), else the only record, if a word of its name begins so. Two or three letters may be a code
- * of another country (SV, of El Salvador, begins Svalbard, and PRI, of Puerto Rico, begins Príncipe):
- * two letters, a continent, and a word such as "American" mean no country, and three letters must
- * begin the whole name.
+ * States"), else the only record, if a word of its name begins so. Three letters must begin the
+ * whole name, because they may be a code: PRI, of Puerto Rico, begins Príncipe. Two letters (SV, of
+ * El Salvador, begins Svalbard), a continent, and a word such as "American" mean no country.
  */
 function bestMatch(records: Source[], name: string): Source | undefined {
   const wanted = comparableName(name)

@@ -131,7 +131,7 @@ function chartError(body: unknown): Source | undefined {
   return isObject(error) ? error : undefined
 }
 
-/** A half-known symbol is answered with a price of 0, or with none, in no currency and without bars. */
+/** A half-known symbol is answered with a price of 0 or null, no currency and no bars. */
 function isStub(result: Source, { regularMarketPrice, currency }: Source): boolean {
   const hasPrice = (number(regularMarketPrice) ?? 0) !== 0
   return !hasPrice && filledText(currency) === null && !barsOf(result).some(({ close }) => number(close) !== null)
