@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { holdsApiKey, OWN_KEY_REFUSED } from '../accounts/api-key.ts'
@@ -8,8 +7,7 @@ import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-s
 import { providerKeyRecord } from '../accounts/sealed-records.ts'
 import { seal } from '../accounts/secret-box.ts'
 import { lockTeamFor, MANAGERS, teamFor } from '../accounts/team-access.ts'
-import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
-import { liveCallsRefused } from '../admission/rights.ts'
+import { takeValidation, validateAgain, validateSoon } from '../calls/key-validation.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
@@ -21,27 +19,12 @@ import {
   listProviderKeys,
   type ProviderKeyOwner,
   saveProviderKey,
-  setValidationFailure,
 } from '../db/provider-keys.ts'
-import type { ProviderKey } from '../db/schema.ts'
-import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { withAnnouncement } from '../limits/account-version.ts'
-import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '../queue/validate-key-job.ts'
-import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
-
-/**
- * Most validations per hour of keys for one API that an account, or all Free accounts of one
- * network, may cause by saving a key or by requesting a validation. Each validation is a request of
- * the shared cap.
- */
-const VALIDATIONS_PER_HOUR = 10
-
-/** How long a request waits for a validation, milliseconds. The validation itself continues. */
-const VALIDATE_WAIT_MS = 10_000
 
 /** Printable ASCII only, because the key becomes part of a header or a URL. */
 const PutBody = Type.Object(
@@ -132,7 +115,7 @@ function routeListing(app: App, { db, catalog }: Context): void {
 }
 
 function routeSaving(app: App, context: Context): void {
-  const { config, db, catalog, queues } = context
+  const { config, db, catalog } = context
   const put = {
     config: { errors: ['API_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -169,12 +152,7 @@ function routeSaving(app: App, context: Context): void {
       masked: maskKey(key),
     }
     const saved = await changeKeys(context, request, (transaction, owner) => saveProviderKey(transaction, owner, row))
-    const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
-    // The key is saved even if Redis is away. It can be validated later.
-    await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
-      request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
-    )
-    return providerKeyAnswer(catalog, shown)
+    return providerKeyAnswer(catalog, await validateSoon(context, { user, log: request.log }, saved))
   })
 }
 
@@ -199,7 +177,7 @@ function routeDeletion(app: App, context: Context): void {
 }
 
 function routeValidation(app: App, context: Context): void {
-  const { db, catalog, queues } = context
+  const { db, catalog } = context
   const validate = {
     config: {
       errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const,
@@ -219,11 +197,7 @@ function routeValidation(app: App, context: Context): void {
     const key = await findProviderKeyOf(db, owner, slug)
     if (!key) throw noProviderKey()
     await takeValidation(context, user, slug)
-    if (isHeld(catalog, slug)) {
-      await noteHold(db, key)
-      // Nobody waits for the result, so one job serves any number of requests.
-      await enqueueRevalidateKey(queues, slug, validationOf(context, user, key.id))
-    } else await validateNow(context, key, user)
+    await validateAgain(context, user, key)
     const validated = await findProviderKeyOf(db, owner, slug)
     if (!validated) throw noProviderKey()
     return providerKeyAnswer(catalog, validated)
@@ -234,58 +208,6 @@ function noProviderKey(): GatewayError {
   return new GatewayError('KEY_NOT_FOUND', {
     message: 'You have no provider key for this API.',
     hint: 'List your provider keys with GET /v1/provider-keys',
-  })
-}
-
-/** Whether operators hold requests to the API. Validations then wait in the queue, like calls. */
-function isHeld(catalog: Catalog, slug: string): boolean {
-  return catalog.get(slug)?.pausedMode === 'hold'
-}
-
-/**
- * Records that a key will be checked when its API is resumed. Call it before the validation is
- * queued, so that it does not overwrite the result.
- */
-async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
-  return (await setValidationFailure(db, key.id, { code: 'API_PAUSED', nextAt: new Date() })) ?? key
-}
-
-/** Queues a validation, and waits some time for its result. */
-async function validateNow(context: Context, { id, slug }: ProviderKey, user: SessionUser): Promise<void> {
-  const { queues, replies } = context
-  const replyId = `validate_${randomUUID()}`
-  const { reply, forget } = replies.awaitReply(replyId)
-  const waited = new AbortController()
-  try {
-    const job = { ...validationOf(context, user, id), reply: { id: replyId, to: replies.stream } }
-    await enqueueValidateKey(queues, slug, job)
-    await Promise.race([reply, delay(VALIDATE_WAIT_MS, undefined, { signal: waited.signal })])
-  } finally {
-    waited.abort()
-    forget()
-  }
-}
-
-function validationOf({ config }: Context, user: SessionUser, providerKeyId: string): ValidateKeyJob {
-  return { v: 1, providerKeyId, group: shareGroupOf(user, config.secrets.keyPepper) }
-}
-
-/**
- * A validation is a request to the upstream, so an account that may not make live calls gets none.
- *
- * @throws GatewayError
- */
-async function takeValidation(context: Context, user: SessionUser, slug: string): Promise<void> {
-  const { accounts, secrets } = context.config
-  const missing = missingForLiveCalls(user, accounts.signup)
-  if (missing !== undefined) throw liveCallsRefused(missing)
-  await takeThrottle(context, {
-    name: 'key-validate',
-    subject: `${shareGroupOf(user, secrets.keyPepper)} ${slug}`,
-    max: VALIDATIONS_PER_HOUR,
-    windowMs: HOUR_MS,
-    code: 'RATE_LIMIT_EXCEEDED',
-    hint: 'Wait before saving or validating more provider keys',
   })
 }
 
