@@ -1,25 +1,22 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
+import { type AdmittedBatch, admitBatch } from '../admission/admit-batch.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
 import { endRefusedBatchCalls } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { RequestCallers } from '../admission/request-callers.ts'
-import { errorOf } from '../calls/end-call.ts'
-import { CallerLeftError, type FinalResult } from '../calls/pending-call.ts'
+import { BatchResults } from '../calls/batch-results.ts'
+import { CallerLeftError } from '../calls/pending-call.ts'
 import { runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import type { GatewayError } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/answer/batch-answer.ts'
-import { sourceLink } from '../http/answer/call-answer.ts'
-import { publicError, retryAfterSeconds } from '../http/answer/public-error.ts'
 import { prefersType } from '../http/request/accept.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { holdingOf } from '../http/server/holding.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
-import { cacheResult } from '../telemetry/ended-call.ts'
 
 /** Most calls in a batch. */
 const CALLS_MAX = 50
@@ -160,67 +157,29 @@ async function run(
   request: Pick<FastifyRequest, 'id' | 'raw' | 'headers' | 'ip'>,
   { items, batch, answer }: { items: Item[]; batch: AdmittedBatch; answer: BatchAnswer },
 ): Promise<void> {
-  const { baseUrl } = context.config.http
   const left = new AbortController()
   const onClose = () => left.abort(new CallerLeftError())
   const socket = callerSocket(request)
   socket.once('close', onClose)
   if (socket.destroyed) onClose()
-  const tally = { ok: 0, failed: 0, deduplicated: 0 }
-  // If the caller does not read, all results may wait here.
-  const holding = holdingOf(request.raw)
-  holding?.follow(() => answer.bytes)
-  const write = (index: number, line: Buffer[]): void => {
-    answer.write(index, line)
-    holding?.measure()
-  }
-  const refuse = (index: number, error: GatewayError, id?: string): void => {
-    tally.failed += 1
-    write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
-  }
-  const emit = (unit: BatchUnit, end: FinalResult): void => {
-    tally.deduplicated += unit.indexes.length - 1
-    const error = errorOf(end)
-    if (error) for (const index of unit.indexes) refuse(index, error, unit.job.id)
-    if (error || end.kind === 'failed') return
-    const { head, body } = end.reply
-    const api = context.catalog.get(unit.job.slug)
-    const members = membersOf(body)
-    for (const index of unit.indexes) {
-      tally.ok += 1
-      const { cacheStatus, recordedFor, example } = head
-      const about = {
-        index,
-        ...refOf(items[index]),
-        id: unit.job.id,
-        status: 200,
-        ...cacheOf(cacheStatus),
-        recordedFor,
-        example,
-        link: api?.fallback && sourceLink(api, head),
-      }
-      write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
-    }
-  }
+  const results = new BatchResults(context, { items, answer, holding: holdingOf(request.raw) })
   try {
     const uncalled = [...batch.refused, ...notTaken(batch)]
-    for (const [index, error] of uncalled) refuse(index, error)
+    for (const [index, error] of uncalled) results.refuse(index, error)
     const refusals = uncalled.map(([index, error]) => ({
       ...{ api: items[index]?.api ?? '', endpoint: items[index]?.endpoint ?? '', error },
     }))
     const origin = originOf(request, 'batch')
     void endRefusedBatchCalls(context, batch.principal, { origin, refusals })
-    const authenticateAgain = () => authenticateNow(context, request)
     const charged = await runBatch(context, batch, {
       origin,
       headers: request.headers,
       ip: request.ip,
       left: left.signal,
-      authenticateAgain,
-      emit,
+      authenticateAgain: () => authenticateNow(context, request),
+      emit: (unit, end) => results.write(unit, end),
     })
-    const { ok, failed, deduplicated } = tally
-    answer.end({ done: true, ok, failed, charged, deduplicated, mode: batch.principal.mode })
+    results.end({ charged, mode: batch.principal.mode })
   } finally {
     socket.off('close', onClose)
   }
@@ -236,46 +195,6 @@ function notTaken({ principal, units, grant }: AdmittedBatch): [index: number, e
   return units
     .slice(grant.granted)
     .flatMap(({ indexes }) => indexes.map((index): [number, GatewayError] => [index, error]))
-}
-
-function failureLine(line: {
-  index: number
-  item: Item | undefined
-  id: string | undefined
-  error: GatewayError
-  baseUrl: string
-}): Buffer {
-  const { index, item, id, error, baseUrl } = line
-  const retryAfter = retryAfterSeconds(error)
-  return Buffer.from(
-    JSON.stringify({
-      index,
-      ...refOf(item),
-      ...(id === undefined ? {} : { id }),
-      status: error.status,
-      error: publicError(error, baseUrl),
-      ...(retryAfter === undefined ? {} : { retryAfter }),
-    }),
-  )
-}
-
-function refOf(item: Item | undefined): { ref?: string } {
-  return item?.ref === undefined ? {} : { ref: item.ref }
-}
-
-function cacheOf(cacheStatus: string | undefined): { cache?: string } {
-  return cacheStatus === undefined ? {} : { cache: cacheResult(cacheStatus) }
-}
-
-const SUCCESS = Buffer.from('{"status":"success",')
-
-/**
- * The members of a call's answer after its status, and the closing brace. They are passed on
- * without parsing.
- */
-function membersOf(body: Buffer): Buffer {
-  if (body.subarray(0, SUCCESS.length).equals(SUCCESS)) return body.subarray(SUCCESS.length)
-  return Buffer.from(`"data":${JSON.stringify(JSON.parse(body.toString()).data)}}`)
 }
 
 function wantsOneObject(accept: string | undefined): boolean {
