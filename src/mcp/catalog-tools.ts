@@ -193,12 +193,12 @@ export async function runCatalogTool(
   if (isWrite(endpoint) !== (name === 'change_api')) {
     throw wrongTool(api, endpoint, name === 'change_api' ? name : 'call_api')
   }
-  const { api: _, endpoint: called, parameters = {}, ...selection } = input as Static<typeof CallInput>
+  const { api: _, endpoint: __, parameters = {}, ...selection } = input as Static<typeof CallInput>
   checkFields(selection, endpoint)
-  return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))
+  return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, endpoint.path))
 }
 
-/** The form of a result of call_api. */
+/** The form of a result of call_api, of a task too. `endpoint` is the path as in the catalog. */
 export function catalogForm(api: string, endpoint: string): ResultForm {
   // The note comes before the data, because models read in order.
   return (data, { truncated, ...about }) => ({ api, endpoint, ...about, data, ...(truncated && { truncated }) })

@@ -95,7 +95,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
         .header('retry-after', '1')
         .send(await pendingAnswer(context, positions, call))
     }
-    if (result) reply.headers(replyHeaders(result.head, 0))
+    if (result) reply.headers(replyHeaders(result.head))
     const api = context.catalog.get(call.slug)
     const link = api && termsLink(api.upstream.terms)
     if (link !== undefined) reply.header('link', link)

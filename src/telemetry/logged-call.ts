@@ -41,7 +41,10 @@ export const LoggedCallAnswer = Type.Object(
     via: Type.Enum(['call', 'batch', 'mcp'], { description: 'How the call reached the gateway' }),
     tool: nullable(Type.String({ description: 'The MCP tool that made the call' })),
     attempts: nullable(
-      Type.Integer({ description: 'Number of attempts at the upstream, including attempts without a connection' }),
+      Type.Integer({
+        description:
+          'Number of attempts at the upstream, including attempts without a connection; null: the call was refused, or its caller left',
+      }),
     ),
     quotedMs: Ms('Forecast wait; for a refused call, its Retry-After'),
     admissionMs: Ms('Time until the call was accepted'),
@@ -51,7 +54,8 @@ export const LoggedCallAnswer = Type.Object(
     totalMs: Type.Number({ description: 'Time from the request to the answer, milliseconds' }),
     cache: nullable(
       Type.Enum(['hit', 'stale', 'miss'], {
-        description: 'Whether a stored answer was used; null: answers of the endpoint are not stored',
+        description:
+          'Whether a stored answer was used; null: answers of the endpoint are not stored, or the call was refused, cancelled or made with a test key',
       }),
     ),
     bytes: nullable(Type.Integer({ description: 'Length of the answer' })),

@@ -96,7 +96,7 @@ function createCallMetrics(registry: Registry, collect: () => void) {
     ),
     callSeconds: seconds(
       'agw_call_duration_seconds',
-      'Time from the request to the answer, without calls with test keys',
+      'Time from the request to the answer, without calls with test keys and refused calls of a batch',
     ),
     queueSeconds: seconds('agw_queue_wait_seconds', 'Time from queueing until a worker has the call'),
     permitSeconds: seconds(

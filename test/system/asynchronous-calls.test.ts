@@ -83,6 +83,8 @@ describe('an asynchronous call', () => {
       assert.equal(answer.status, 200)
       assert.deepEqual(answer.body, { status: 'success', data: fact })
       assert.equal(answer.headers.get('x-call-id'), id)
+      // The 202 said how long admission took.
+      assert.match(answer.headers.get('server-timing') ?? '', /^queue;dur=/)
     }
     assert.equal(upstream.arrivalsOf('random-facts').length, 5)
     await until(async () => (await inFlight()) === 0)

@@ -7,15 +7,16 @@ import type { ReplyHead } from '../../queue/reply-head.ts'
 
 /**
  * The headers of a call's answer that come from its reply. `Server-Timing` (W3C) says where the
- * call's time went, in milliseconds.
+ * call's time went, in milliseconds. The kept result of an asynchronous call has no `admission`:
+ * the 202 stated it.
  */
 export function replyHeaders(
   { times, cacheStatus, ageSeconds, recordedFor, example }: ReplyHead,
-  admissionMs: number,
+  admissionMs?: number,
 ): Record<string, string> {
   const { queueMs, permitMs, upstreamMs, attempts } = times
   const timing = [
-    `admission;dur=${admissionMs.toFixed(1)}`,
+    ...(admissionMs === undefined ? [] : [`admission;dur=${admissionMs.toFixed(1)}`]),
     `queue;dur=${queueMs.toFixed(1)}`,
     `permit;dur=${permitMs.toFixed(1)}`,
     `upstream;dur=${upstreamMs.toFixed(1)}`,
