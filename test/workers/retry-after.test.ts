@@ -11,6 +11,7 @@ const DATES = [
   'Thursday, 15-Oct-26 12:00:07 GMT',
   'Thu Oct 15 12:00:07 2026',
   'Thu, 15-Oct-2026 12:00:07 GMT',
+  'Thu,15 Oct 2026 12:00:07 GMT',
   'thu, 15 oct 2026 12:00:07 gmt',
   '15 Oct 2026 12:00:07 GMT',
   'Thu, 15 Oct 2026 12:00:07',

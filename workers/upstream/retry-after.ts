@@ -78,7 +78,7 @@ function sumOf(parts: RegExpExecArray[], now: number): number | undefined {
 export function parseHttpDate(text: string): number | undefined {
   const trimmed = text.trim()
   const [, day = '', month = '', year = '', time = '', zone = 'GMT'] =
-    /^(?:[a-z]{3,9},?\s+)?(\d{1,2})[\s-]([a-z]{3})[a-z]*[\s-](\d{2}|\d{4})\s+([\d:]+)\s*([a-z]{1,5}|[-+]\d{2}:?\d{2})?$/i.exec(
+    /^(?:[a-z]{3,9}(?:,\s*|\s+))?(\d{1,2})[\s-]([a-z]{3})[a-z]*[\s-](\d{2}|\d{4})\s+([\d:]+)\s*([a-z]{1,5}|[-+]\d{2}:?\d{2})?$/i.exec(
       trimmed,
     ) ?? []
   if (day !== '') return dateOf({ day, month, year, time, zone })

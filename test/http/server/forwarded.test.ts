@@ -13,7 +13,13 @@ const client = (forwarded: string | undefined, remoteAddress: string | undefined
 describe('the address of a client', () => {
   const ofIpv4 = ['203.0.113.10', '203.0.113.10:4711', ' 203.0.113.10 ', '"203.0.113.10:4711"', '203.0.113.10:_port1']
   const asIpv6 = ['::ffff:203.0.113.10', '::FFFF:203.0.113.10', '::ffff:cb00:710a', '[::ffff:203.0.113.10]:80']
-  const more = ['0:0:0:0:0:ffff:203.0.113.10', '[203.0.113.10]', '[203.0.113.10]:1', '203.0.113.10%eth0']
+  const more = [
+    '0:0:0:0:0:ffff:203.0.113.10',
+    '[203.0.113.10]',
+    '[203.0.113.10]:1',
+    '203.0.113.10%eth0',
+    '203.0.113.10:',
+  ]
   for (const written of [...ofIpv4, ...asIpv6, ...more]) {
     it(`the address of a client is 203.0.113.10 when a proxy writes ${written}`, () => {
       assert.equal(plainAddress(written), '203.0.113.10')
@@ -24,7 +30,13 @@ describe('the address of a client', () => {
   }
 
   const ofIpv6 = ['2001:db8::1', '2001:DB8:0:0::1', '2001:0db8:0000:0000:0000:0000:0000:0001', '[2001:db8::1]']
-  const withPort = ['[2001:db8::1]:4711', '"[2001:db8::1]:4711"', '[2001:db8::1]:_x', '2001:db8:0:0:0:0:0:1:4711']
+  const withPort = [
+    '[2001:db8::1]:4711',
+    '"[2001:db8::1]:4711"',
+    '[2001:db8::1]:_x',
+    '[2001:db8::1]:',
+    '2001:db8:0:0:0:0:0:1:4711',
+  ]
   for (const written of [...ofIpv6, ...withPort, '2001:db8::1%eth0', '[2001:db8::1%25eth0]:80']) {
     it(`the address of a client is 2001:db8::1 when a proxy writes ${written}`, () => {
       assert.equal(client(written), '2001:db8::1')
