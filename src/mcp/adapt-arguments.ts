@@ -62,8 +62,13 @@ function adaptMembers(
   return Object.fromEntries(kept)
 }
 
+/** A blank text, or a list that has nothing but null and blank texts. */
 function isEmpty(value: unknown): boolean {
-  return typeof value === 'string' ? value.trim() === '' : Array.isArray(value) && value.length === 0
+  return Array.isArray(value) ? value.every((item) => item === null || isBlank(item)) : isBlank(value)
+}
+
+function isBlank(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() === ''
 }
 
 function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
@@ -77,7 +82,8 @@ function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
     }
     // A text such as `name, capital` for a list of names.
     const isList = word !== '' && types.has('array') && typesOf(shape.items ?? {}).has('string')
-    return isList ? word.split(',').map((item) => item.trim()) : text
+    const items = word.split(',').map((item) => item.trim())
+    return isList ? items.filter((item) => item !== '') : text
   }
   if (types.has('number') || types.has('integer')) return exactDecimal(word) ?? text
   if (types.has('boolean') && /^(true|false)$/i.test(word)) return word.toLowerCase() === 'true'

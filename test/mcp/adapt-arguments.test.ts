@@ -43,6 +43,8 @@ describe('arguments adapted to a schema', () => {
       assert.deepEqual(adaptTo(Input, { parameters: wrong }), { parameters: wrong }, wrong)
     }
     assert.deepEqual(adaptTo(Input, { fields: 'a, b[].c' }), { fields: ['a', 'b[].c'] })
+    assert.deepEqual(adaptTo(Input, { fields: 'a,' }), { fields: ['a'] })
+    for (const fields of [[null], ['', ' '], ',', '[null]']) assert.deepEqual(adaptTo(Input, { fields }), {})
   })
 
   // In quadratic time this would take a minute.
