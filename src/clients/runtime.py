@@ -81,7 +81,7 @@ class _Calls:
                 return received
             except GatewayError as error:
                 is_passing = error.code in _RETRYABLE or (
-                    error.code in _FOREIGN and error.status in _PASSING if request.is_safe else error._is_unsent
+                    error.code in _FOREIGN and _is_passing(error.status) if request.is_safe else error._is_unsent
                 )
                 if not is_passing or retries >= self._retries_max:
                     raise
@@ -226,8 +226,10 @@ _USER_AGENT = "agent-api-gateway-python"
 # Codes of this client, for answers of somebody else and for none.
 _FOREIGN = frozenset(["INVALID_ANSWER", "NO_ANSWER"])
 
-# Statuses of proxies and balancers that pass by themselves; 0 is no answer.
-_PASSING = frozenset([0, 408, 425, 429, 500, 502, 503, 504])
+
+def _is_passing(status: int) -> bool:
+    """Whether a proxy's failure passes by itself, as those of 522 and 529 do. 0 is no answer."""
+    return status in (0, 408, 425, 429) or (status >= 500 and status not in (501, 505))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

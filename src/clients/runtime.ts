@@ -219,15 +219,19 @@ export class Transport {
 /** Longest time of a timer. A longer timer, such as a timeout of Infinity, would end at once. */
 const TIMER_MS_MAX = 2_147_483_647
 
-/** Statuses with which proxies and balancers report failures that pass; 0: no answer arrived. */
-const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
+/** Statuses below 500 with which proxies report failures that pass; 0: no answer arrived. */
+const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429])
+
+/** Statuses of a server that will never do what the request demands. Other 5xx pass: 522, 529. */
+const LASTING: ReadonlySet<number> = new Set([501, 505])
 
 /**
  * Whether the same call may succeed later. For our error codes the code decides; for other answers
  * the status.
  */
 function isPassing({ code, status }: GatewayError): boolean {
-  return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
+  const isPassingStatus = PASSING.has(status) || (status >= 500 && !LASTING.has(status))
+  return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && isPassingStatus)
 }
 
 /**
