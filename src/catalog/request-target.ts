@@ -80,5 +80,7 @@ function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: st
 export function decimal(value: number): string {
   const text = String(value)
   if (!text.includes('e')) return text
-  return text.includes('e-') ? value.toFixed(20).replace(/\.?0+$/, '') : BigInt(value).toString()
+  const [, sign, first, others = '', exponent] = /^(-?)(\d)(?:\.(\d+))?e-(\d+)$/.exec(text) ?? []
+  if (first === undefined) return BigInt(value).toString()
+  return `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isUnderBase, requestTarget } from '../../src/catalog/request-target.ts'
+import { decimal, isUnderBase, requestTarget } from '../../src/catalog/request-target.ts'
 import type { EncodedPath } from '../../src/catalog/upstream-request.ts'
 
 /** What the URL Standard makes of it, one parameter after the other. */
@@ -64,4 +64,17 @@ test('a path with .. that leaves the base address is refused', () => {
   assert.ok(!isUnderBase(base, { origin: 'https://api.example', path: '/v1' }))
   assert.ok(!isUnderBase(base, { origin: 'https://api.example', path: '/v10/x' }))
   assert.ok(!isUnderBase(base, { origin: 'http://api.example', path: '/v1/x' }))
+})
+
+test('a number in a request loses no digit, however small it is', () => {
+  assert.equal(decimal(1.2345678901234e-12), '0.0000000000012345678901234')
+  assert.equal(decimal(-1e-25), '-0.0000000000000000000000001')
+  const anyNumber = fc.double({ noNaN: true, noDefaultInfinity: true })
+  fc.assert(
+    fc.property(anyNumber, (value) => {
+      const text = decimal(value)
+      assert.match(text, /^-?\d+(?:\.\d+)?$/)
+      assert.equal(Number(text), value + 0)
+    }),
+  )
 })
