@@ -66,8 +66,8 @@ export function clientAddress(
 export function plainAddress(written: string): string | undefined {
   const text = written.trim().replace(/^"(.*)"$/, '$1')
   if (isIP(text) === 4) return text
-  // A port may also be empty (RFC 3986, 3.2.3), or an obfuscated name that begins with an underscore
-  // (RFC 7239, 6.2).
+  // A port may also be empty (RFC 3986, 3.2.3), or a made-up name with an underscore in front (RFC
+  // 7239, 6.2).
   const withoutPort = text.replace(/:(\d{0,5}|_[\w.-]+)$/, '')
   for (const candidate of [text, withoutPort]) {
     const [address = ''] = candidate.replace(/^\[(.*)\]$/, '$1').split('%')
