@@ -17,7 +17,13 @@ import { actorOf } from '../operator/actor.ts'
 import { noSuchUser } from '../operator/change-user.ts'
 import { revokeKey } from '../operator/revoke-key.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
-import { AccountedCallAnswer, cursorOf, parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
+import {
+  AccountedCallAnswer,
+  cursorOf,
+  hintForUnknownId,
+  parseLoggedId,
+  toAccountedCall,
+} from '../telemetry/logged-call.ts'
 
 type OperatorCallDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'clock'>
 
@@ -135,9 +141,6 @@ function noSuchCall(days: number): GatewayError {
   return new GatewayError('CALL_NOT_FOUND', {
     message:
       days === 0 ? 'This gateway keeps no log of calls.' : 'The log has no call with this X-Call-Id or X-Request-Id.',
-    hint:
-      days === 0
-        ? 'Set CALL_LOG_DAYS'
-        : `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call appears about a second after its end`,
+    hint: days === 0 ? 'Set CALL_LOG_DAYS' : hintForUnknownId(days),
   })
 }

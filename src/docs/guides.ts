@@ -49,7 +49,7 @@ export function loadGuides(
     accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
     contact: contactWords(config.upstreams.operatorContact),
     resultStorage: storageWords(config.plans),
-    callLogDays: `${numberWords(config.callLog.days)} ${config.callLog.days === 1 ? 'day' : 'days'}`,
+    callLogDays: logWords(config.callLog.days),
     accessTokenSeconds: String(config.accounts.accessTokenHours * 3_600),
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
   }
@@ -88,6 +88,12 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
 function contactWords(contact: string | undefined): string {
   if (contact === undefined) return 'the operator'
   return contactHref(contact) === undefined ? `\`${contact.replaceAll('`', '')}\`` : `<${contact}>`
+}
+
+/** How long the log keeps calls. */
+function logWords(days: number): string {
+  if (days === 0) return 'no time: this gateway keeps no log'
+  return `${numberWords(days)} ${days === 1 ? 'day' : 'days'}`
 }
 
 /** The storage for results in each plan. */

@@ -12,7 +12,7 @@ import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
-import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
+import { cursorOf, hintForUnknownId, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Most calls of an export. */
@@ -131,7 +131,7 @@ function noLog(): GatewayError {
 function notLogged(days: number): GatewayError {
   return new GatewayError('CALL_NOT_FOUND', {
     message: 'The log has no call of your account with this id.',
-    hint: `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call appears about a second after its end`,
+    hint: hintForUnknownId(days),
   })
 }
 

@@ -118,3 +118,9 @@ export const AccountedCallAnswer = Type.Object({
 export function toAccountedCall(row: ListedCallRow): Static<typeof AccountedCallAnswer> {
   return { ...toLoggedCall(row), account: { id: row.account_id, email: row.email } }
 }
+
+/** What to do if a log that keeps calls for so many days, above 0, has no call with an id. */
+export function hintForUnknownId(days: number): string {
+  const kept = days === 1 ? 'day' : `${days} days`
+  return `Use the X-Call-Id or X-Request-Id of a call of the last ${kept}; a call appears about a second after its end`
+}

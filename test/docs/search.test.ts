@@ -7,6 +7,7 @@ import { docsPlaces, excerptOf, type Place, searchDocs } from '../../src/docs/se
 import { searchMarkdown, searchPage } from '../../src/docs/search-page.ts'
 import { SEARCH_WORDS } from '../../src/docs/search-words.ts'
 import { ERRORS } from '../../src/errors.ts'
+import { hintForUnknownId } from '../../src/telemetry/logged-call.ts'
 import { testSecrets } from '../support/gateway.ts'
 
 const environment = {
@@ -66,6 +67,17 @@ describe('the search of the documentation', () => {
         searchDocs(places, 'overlapSeconds').some((found) => found.kind === kind),
         kind,
       )
+  })
+
+  it('guides say how long the log keeps calls, and hints too', () => {
+    const kept = (days: string): string => {
+      const guides = loadGuides(loadConfig({ ...environment, CALL_LOG_DAYS: days }))
+      const { markdown = '' } = guides.find(({ name }) => name === 'errors') ?? {}
+      return /keeps calls for ([^.]+)\./.exec(markdown)?.[1] ?? ''
+    }
+    assert.deepEqual(['0', '1', '7'].map(kept), ['no time: this gateway keeps no log', '1 day', '7 days'])
+    assert.match(hintForUnknownId(1), /of the last day;/)
+    assert.match(hintForUnknownId(7), /of the last 7 days;/)
   })
 
   it('the search of the documentation finds words that its pages do not use, and names as they are written or spoken', () => {
