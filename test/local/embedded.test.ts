@@ -155,15 +155,28 @@ test('a Postgres whose start was killed is stopped, and its data is there', asyn
   await server.stop()
 })
 
-test('a killed Postgres whose process id belongs to another process by now starts again', async (t) => {
+test('a killed Postgres whose process id belongs to another process by now, or whose pid file is empty, starts again', async (t) => {
   const dataDir = await makePreparedDir(t)
   const first = await startPostgres({ dataDir, print: silent })
   const pidFile = path.join(dataDir, 'postgres', 'data', 'postmaster.pid')
   const text = await readFile(pidFile, 'utf8')
+  const { uid, gid } = await stat(pidFile)
   await first.stop()
-  await writeFile(pidFile, text.replace(/^\d+/, String(process.pid)))
-  const second = await startPostgres({ dataDir, print: silent })
-  await second.stop()
+  // Postgres takes only processes of its own account for a postmaster. The killed child of `sleep`
+  // stays a zombie, which Postgres sees and we do not. The same happens to a process that starts
+  // after our check.
+  const script = 'sleep 60 & exec sh -c "echo $!; exec sleep 60"'
+  const other = spawn('sh', ['-c', script], { uid, gid, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => other.kill())
+  const [line] = await once(other.stdout, 'data')
+  const ended = Number(line)
+  process.kill(ended, 'SIGKILL')
+  await until(() => !isRunning(ended))
+  for (const content of [text.replace(/^\d+/, String(other.pid)), text.replace(/^\d+/, String(ended)), '']) {
+    await writeFile(pidFile, content)
+    const next = await startPostgres({ dataDir, print: silent })
+    await next.stop()
+  }
 })
 
 test('a preparation of Postgres that was broken off begins again', async (t) => {

@@ -4,7 +4,7 @@ import { type EmbeddedOptions, type EmbeddedServer, once } from './embedded-serv
 import { loadPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts'
 import { addressOf, prepareRoles, SUPERUSER } from './postgres-roles.ts'
 import { claimDir, loadPort, loadSecret, makePrivateDir, readIfThere } from './private-dir.ts'
-import { isProcessOf, isRunning } from './process-identity.ts'
+import { isProcessOf } from './process-identity.ts'
 import { lastLines, runCommand } from './run-command.ts'
 import { type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
 
@@ -14,7 +14,12 @@ const INITDB_MS = 120_000
  * be long.
  */
 const READY_MS = 120_000
-const PORTS_MAX = 3
+const STARTS_MAX = 3
+/**
+ * Postgres refuses to start because of the pid file of a killed postmaster: it is cut short, or
+ * another process has the pid by now. In a container the next process soon has it.
+ */
+const PID_FILE_REFUSED = /lock file "postmaster\.pid" (already exists|is empty)/
 /**
  * A fast shutdown rolls back transactions and closes connections. The harder ways lose no data
  * either, but the next start must recover.
@@ -113,21 +118,16 @@ async function initialise({ dir, data, binaries, print }: Cluster): Promise<void
 /**
  * Stops a postmaster that outlived the start that ran it. It is not reused, because nobody would
  * see its exit or its log. It is known only from its pid file, and the pid may belong to another
- * process by now. In that case the file is deleted, because Postgres would take that process for a
- * living postmaster.
+ * process by now.
  */
 async function stopLeftover({ data, print }: Cluster): Promise<void> {
-  const pidFile = path.join(data, 'postmaster.pid')
-  const pid = Number(readIfThere(pidFile)?.split('\n')[0])
-  if (!Number.isInteger(pid) || pid <= 1) return
-  if (await isProcessOf(pid, data)) {
-    print('Stopping the Postgres that an earlier start left behind …')
-    if (!(await stopProcess(pid, STOP_STEPS)))
-      throw new Error(`The Postgres of ${data} (process ${pid}) does not stop.`)
-  } else if (isRunning(pid)) {
-    await rm(pidFile)
-  }
+  const pid = Number(readIfThere(pidFileOf(data))?.split('\n')[0])
+  if (!Number.isInteger(pid) || pid <= 1 || !(await isProcessOf(pid, data))) return
+  print('Stopping the Postgres that an earlier start left behind …')
+  if (!(await stopProcess(pid, STOP_STEPS))) throw new Error(`The Postgres of ${data} (process ${pid}) does not stop.`)
 }
+
+const pidFileOf = (data: string): string => path.join(data, 'postmaster.pid')
 
 async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: string; superuserUrl: string }> {
   for (let attempt = 1; ; attempt++) {
@@ -146,8 +146,12 @@ async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: stri
     }
     await stopProcess(server.pid, STOP_STEPS)
     const log = server.lastLog()
+    const isPidFileRefused = PID_FILE_REFUSED.test(log)
+    // No postmaster runs on these files, because `stopLeftover` has stopped it.
+    if (isPidFileRefused) await rm(pidFileOf(cluster.data), { force: true })
     // Another process took the port between our check and the start of Postgres.
-    if (attempt < PORTS_MAX && log.includes('Address already in use')) continue
+    const isPortTaken = log.includes('Address already in use')
+    if (attempt < STARTS_MAX && (isPidFileRefused || isPortTaken)) continue
     throw new Error(`The embedded Postgres did not start. Its last log lines (${logFile}):\n${log}`)
   }
 }
