@@ -155,6 +155,8 @@ describe('the manifests for Kubernetes', () => {
     const scaled = JSON.stringify(manifests.filter(({ kind }) => kind === 'HorizontalPodAutoscaler'))
     assert.ok(scaled.includes(`"${metric.as}"`))
     assert.match(metricsQuery, /agw_queue_wait_seconds_bucket/)
+    // Without calls the quantile is NaN, which is not at least 0.
+    assert.match(metricsQuery, / >= 0 or vector\(0\)$/)
     assert.match(await readFile(join(ROOT, '.gitignore'), 'utf8'), /^secrets\.env$/m)
   })
 
