@@ -70,8 +70,8 @@ function accessTo(
 ): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
   const { tier, allowance, missingForLiveCalls: missing, mode } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
-  if (!isTierAtLeast(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
+  if (!isTierAtLeast(tier, api.tierRequired)) return { limitedBy: 'plan' }
   try {
     const bucket = bucketOf({ providerKey: chooseProviderKey(api, principal) })
     requireServed(deps, api)

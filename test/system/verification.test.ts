@@ -35,6 +35,13 @@ describe('if there is a mail server', () => {
     assert.equal(await call(), 403)
     const status = async () => (await send(gateway, '/v1/auth/verification', { token: account.token })).body
     assert.deepEqual(await status(), { emailVerified: false, liveCallsNeed: 'verification' })
+    // A call beyond the plan is refused for the address first, and the quote says the same.
+    const beyondPlan = async (): Promise<string[]> => {
+      const refusal = await send(gateway, '/v1/call/news/top', { key: account.live })
+      const { body } = await send(gateway, '/v1/catalog/news', { key: account.live })
+      return [refusal.body.error.code, body.now.limitedBy]
+    }
+    assert.deepEqual(await beyondPlan(), ['FORBIDDEN', 'account'])
     // If a key is saved, the gateway tries it at the upstream.
     const save = () =>
       send(gateway, '/v1/provider-keys/code-host-user', { method: 'PUT', token: account.token, body: { key: 'k-1' } })
@@ -58,6 +65,7 @@ describe('if there is a mail server', () => {
     assert.equal(await call(), 400, 'the parameters are looked at now')
     assert.equal((await save()).status, 200)
     assert.deepEqual(await status(), { emailVerified: true, liveCallsNeed: null })
+    assert.deepEqual(await beyondPlan(), ['PLAN_UPGRADE_REQUIRED', 'plan'])
   })
 
   it('if there is a mail server, the portal says before the sign-up that a mail comes, and sends it again', async (t) => {
