@@ -56,12 +56,17 @@ function calmHeadline(upstreams: Snapshot['upstreams']): Headline {
   const isTrouble = of('Degraded') + of('Limited') + of('Paused') > 0
   const isUnknown = of('Healthy') === 0 && of('Unchecked') > 0
   const state = isTrouble ? 'Degraded' : isUnknown ? 'Unknown' : 'Healthy'
-  if (others.length === 0) return { state, label: state, text: `All ${states.length} enabled APIs are healthy.` }
+  if (others.length === 0) return { state, label: state, text: allHealthy(states.length) }
   return {
     state,
     label: isTrouble ? troubleLabel(of) : isUnknown ? 'Unchecked' : state,
     text: `${of('Healthy')} of ${states.length} APIs are healthy, ${others.join(', ')}.`,
   }
+}
+
+function allHealthy(count: number): string {
+  if (count === 0) return 'No API is enabled.'
+  return count === 1 ? 'The only enabled API is healthy.' : `All ${count} enabled APIs are healthy.`
 }
 
 function troubleLabel(of: (state: string) => number): string {

@@ -35,7 +35,7 @@ export function statusText({ headline, problems, upstreams, processes, callsLast
   if (of('Unchecked') > 0) counts.push(`${of('Unchecked')} not checked yet`)
   const apis = states.includes('Unknown') ? 'state unknown' : counts.join(', ')
   const kinds = processes === null ? 'unknown' : countKinds(processes)
-  const foot = `${states.length} APIs enabled: ${apis}. Calls in the last minute: ${callsLastMinute ?? 'unknown'}. Processes: ${kinds}.`
+  const foot = `${states.length} ${states.length === 1 ? 'API' : 'APIs'} enabled: ${apis}. Calls in the last minute: ${callsLastMinute ?? 'unknown'}. Processes: ${kinds}.`
   const lines = problems.map(({ rank, label, text, callers, todo, endedAt }) => {
     const mark = endedAt === null ? `[${label}]` : `[${label}, over]`
     const color = endedAt === null ? (rank === 0 ? 'red' : 'yellow') : 'gray'

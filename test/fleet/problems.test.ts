@@ -114,6 +114,9 @@ describe('what an operator reads', () => {
     assert.deepEqual(findProblems(well), [])
     assert.match(page(well).attention ?? '', /Nothing needs attention\.</)
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
+    const first = well.upstreams.slice(0, 1)
+    assert.match(page({ ...well, upstreams: first }).headline ?? '', /The only enabled API is healthy/)
+    assert.match(page({ ...well, upstreams: [] }).headline ?? '', /No API is enabled/)
   })
 
   it('what an operator reads is how many calls have no row in the log of calls, why, and when that is over', () => {
