@@ -93,7 +93,7 @@ const creature = record({
     is_hidden: field.flag('is_hidden', 'Whether it is the hidden ability'),
     slot: field.wholeNumber('slot', 'Position among its abilities, 1 to 3'),
   }),
-  stats: field.computed(
+  stats: required.computed(
     Type.Record(Type.String(), nullable(Type.Number({ description: 'Base value of the stat, 1 to 255' })), {
       description: 'Base values keyed by stat',
     }),
@@ -222,11 +222,13 @@ function tenthOf(value: unknown): number | null {
   return typeof value === 'number' ? value / 10 : null
 }
 
-function statsOf(entries: unknown): Record<string, number | null> {
-  return Object.fromEntries(
-    items(entries).flatMap((entry) => {
-      const name = text(members(members(entry).stat).name)
-      return name === null ? [] : [[name, number(members(entry).base_stat)]]
-    }),
-  )
+/** Undefined if the upstream has something else in place of the stats. */
+function statsOf(entries: unknown): Record<string, number | null> | undefined {
+  const listed = listedObjects(entries ?? [])
+  const named = listed?.flatMap((entry) => {
+    const name = text(members(entry.stat).name)
+    return name === null ? [] : [[name, number(entry.base_stat)] as const]
+  })
+  const isRead = named !== undefined && (named.length > 0 || listed?.length === 0)
+  return isRead ? Object.fromEntries(named) : undefined
 }

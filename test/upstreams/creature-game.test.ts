@@ -194,7 +194,7 @@ test('answers are stored for a day, as the upstream requests', () => {
   for (const endpoint of [creature, ability]) assert.equal(endpoint.cache?.seconds, 86_400)
 })
 
-test('an answer whose types cannot be read is invalid, and not a creature without types', () => {
+test('an answer whose types or stats cannot be read is invalid, and not a creature without them', () => {
   const codeFor = (types: unknown) => {
     const read = interpret(creature, 200, { id: 1, name: 'a', types })
     return 'data' in read ? read.data.types : read.responseClass.code
@@ -208,4 +208,6 @@ test('an answer whose types cannot be read is invalid, and not a creature withou
   ])
     assert.equal(codeFor(types), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(types))
   for (const types of [[], null]) assert.deepEqual(codeFor(types), [])
+  for (const stats of [{ hp: 35 }, 'hp', [{ name: 'hp', value: 35 }], [null]])
+    assert.equal(codeOf(creature, 200, { id: 1, stats }), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(stats))
 })
