@@ -250,14 +250,17 @@ function recordsAt<Of extends Fields>(from: From, description: string, fields: O
   return { schema: Type.Array(schema, { description }), read: readAll } as Field<TArray<ObjectOf<Of>>>
 }
 
-/** A list that may be absent. It counts as missing if what is there cannot be read. */
+/**
+ * A list that may be absent. It counts as missing if what is there cannot be read, or if nothing of
+ * its items can.
+ */
 function listOrNone<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
   const value = valueAt(from)
   const read = (source: Source) => {
     const given = value(source) ?? []
     const found = list.read(source)
     const isRead = Array.isArray(given) && (given.length === 0 || items(found).length > 0)
-    return isRead ? found : undefined
+    return isRead && (isFilled(found) || !isFilled(given)) ? found : undefined
   }
   return { schema: list.schema, read }
 }
@@ -278,11 +281,11 @@ function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<S
   return { schema: list.schema, read }
 }
 
-/** Whether a value contains anything besides null, blank texts and empty lists. */
+/** Whether a value contains anything besides undefined, null, blank texts and empty lists. */
 function isFilled(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(isFilled)
   if (isObject(value)) return Object.values(value).some(isFilled)
-  return value !== null && !(typeof value === 'string' && value.trim() === '')
+  return (value ?? null) !== null && !(typeof value === 'string' && value.trim() === '')
 }
 
 /** The raw value of a field. Only own members are read, so `constructor` leads to nothing. */

@@ -177,9 +177,9 @@ function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: 
   return {
     word: filledText(word) ?? asked,
     phonetic: firstFilled(ipa.map((pronunciation) => pronunciation.text)),
-    meanings: entries.map((entry) => ({
-      ...entry,
-      definitions: definitionsOf(entry),
+    meanings: entries.map(({ partOfSpeech, senses, synonyms, antonyms }) => ({
+      ...{ partOfSpeech, synonyms, antonyms },
+      definitions: definitionsOf(senses),
     })),
     sourceUrls: texts([url]),
     license: isObject(license) ? license : undefined,
@@ -187,7 +187,7 @@ function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: 
 }
 
 /** Senses without a text count as items that cannot be read. */
-function definitionsOf({ senses }: Source): unknown {
+function definitionsOf(senses: unknown): unknown {
   const said = sensesOf(senses).map((sense) => ({ ...sense, example: firstFilled(examplesOf(sense)) }))
   if (said.length > 0) return said
   return Array.isArray(senses) ? senses.map(() => null) : senses

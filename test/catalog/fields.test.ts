@@ -171,6 +171,10 @@ test('a list is empty if it is absent or empty, and missing if what is there can
     for (const source of [{}, { list: null }, { list: [] }]) assert.deepEqual(read(source), { of: [] })
     for (const list of ['a', { a: 1 }, 1, [null], [{}], [[1]], [true]]) assert.equal(read({ list }), undefined)
   }
+  const named = record({ of: field.records('list', description, { key: field.text('key', description) }) })
+  for (const list of [[{ name: 'a' }], [{ key: ['a'] }, { key: 1 }]]) assert.equal(named.read({ list }), undefined)
+  for (const list of [[{}], [{ key: null, other: undefined }], [{ name: 'a' }, { key: 'b' }]])
+    assert.equal(named.read({ list })?.of.length, list.length)
   assert.deepEqual(lists.texts.read({ list: ['a', 1] }), { of: ['a'] })
   assert.deepEqual(lists.integers.read({ list: ['a', 1] }), { of: [1] })
 })

@@ -135,6 +135,7 @@ test('an answer whose languages, currencies or borders cannot be read is invalid
     { languages: { eng: 'English' } },
     { languages: [{ label: 'English' }] },
     { currencies: { EUR: { name: 'Euro' } } },
+    { currencies: [{ iso: 'EUR', label: 'Euro' }] },
     { borders: 'SWE' },
   ]) {
     const result = interpret(code, { name: 'Finland', alpha2Code: 'FI', ...list }, { code: 'FI' })

@@ -217,7 +217,13 @@ test('an answer whose meanings cannot be read is invalid, and not a word without
     const read = interpret(200, [{ word: 'a', ...entry }])
     return 'data' in read ? read.data.meanings : read.responseClass.code
   }
-  for (const meanings of [{ noun: [] }, 'a noun', ['A.'], [{ partOfSpeech: 'noun', definitions: ['A.'] }]])
+  for (const meanings of [
+    { noun: [] },
+    'a noun',
+    ['A.'],
+    [{ pos: 'noun' }],
+    [{ partOfSpeech: 'noun', definitions: ['A.'] }],
+  ])
     assert.equal(codeFor({ meanings }), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(meanings))
   for (const definition of [{ text: 'A.' }, { definition: { en: 'A.' } }])
     assert.equal(codeFor({ meanings: [{ definitions: [definition] }] }), 'UPSTREAM_INVALID_RESPONSE')
