@@ -134,6 +134,15 @@ const exists = (file: string) =>
     () => false,
   )
 
+test('a project without a lock file, as in a container image, runs the script with its own Node and installs nothing', async (t) => {
+  const root = await createProject(t)
+  await rm(path.join(root, 'package-lock.json'))
+  const run = start(root)
+  assert.equal((await run.ended).code, 0, run.output())
+  assert.equal(JSON.parse(run.output()).execPath, process.execPath)
+  assert.equal(await callsOf(root), '')
+})
+
 test('a fresh clone is installed by npm, and the script runs with its arguments and our tools first on the PATH', async (t) => {
   const root = await createProject(t)
   const npm = process.env['npm_execpath'] ?? ''

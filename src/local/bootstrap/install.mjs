@@ -22,6 +22,8 @@ const LOCK_WAIT_MS = 15 * 60_000
  * process on failure.
  */
 export async function ensureInstalled(root) {
+  // A container image has its packages and its Node, and no lock file.
+  if (!existsSync(path.join(root, 'package-lock.json'))) return process.execPath
   const wanted = loadWanted(root)
   const ready = installedNode(root, wanted)
   if (ready) {
