@@ -12,5 +12,10 @@ if (umask 077 && : >>"$lock") 2>/dev/null; then
     exit 1
   fi
 fi
-# Where nothing can be written to the volume, the service says so itself.
+# Postgres looks up the name of its account.
+if [ -z "${DATABASE_URL-}" ] && ! id -un >/dev/null 2>&1; then
+  echo "The account with the uid $(id -u) has no name in this container, and Postgres does not start without a name. Leave out --user: the uid is then 1000, to which the folder at $DATA_DIR must belong." >&2
+  exit 1
+fi
+# If nothing can be written to the volume, the service says so itself.
 exec node src/local/start.ts "$@"

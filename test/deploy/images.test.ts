@@ -99,12 +99,17 @@ describe('the entry of the image with the stores', () => {
    * Starts the entry with a stand-in for Node that says that it runs and stays until its input
    * ends.
    */
-  async function enter(dataDir: string): Promise<{ child: ChildProcess; said: () => string }> {
+  async function enter(
+    dataDir: string,
+    environment: Record<string, string> = {},
+  ): Promise<{ child: ChildProcess; said: () => string }> {
     const programs = await newFolder()
     await writeFile(join(programs, 'node'), '#!/bin/sh\necho "running $*"\ncat >/dev/null\n', { mode: 0o755 })
+    const id = '#!/bin/sh\n[ "$1" = -un ] && [ -n "$NAMELESS" ] && exit 1\necho 12345\n'
+    await writeFile(join(programs, 'id'), id, { mode: 0o755 })
     const child = spawn(join(ROOT, 'src/local/container.sh'), [], {
       cwd: ROOT,
-      env: { PATH: `${programs}${delimiter}${process.env.PATH}`, DATA_DIR: dataDir },
+      env: { PATH: `${programs}${delimiter}${process.env.PATH}`, DATA_DIR: dataDir, ...environment },
     })
     running.push(child)
     let text = ''
@@ -131,6 +136,16 @@ describe('the entry of the image with the stores', () => {
     third.child.kill('SIGKILL')
     await ended
     assert.match((await enter(volume)).said(), /^running/)
+  })
+
+  it('the entry of the image with the stores refuses an account without a name, under which Postgres does not start, and says which account to use', async () => {
+    const volume = await newFolder()
+    const { child, said } = await enter(volume, { NAMELESS: 'yes' })
+    if (child.exitCode === null) await once(child, 'exit')
+    assert.equal(child.exitCode, 1)
+    assert.match(said(), /^The account with the uid 12345 has no name in this container.* Leave out --user/)
+    const elsewhere = await enter(volume, { NAMELESS: 'yes', DATABASE_URL: 'postgres://elsewhere' })
+    assert.match(elsewhere.said(), /^running/)
   })
 
   it('the entry of the image with the stores leaves it to the service to say that a volume cannot be written', async () => {
