@@ -37,7 +37,8 @@ const LOCKED = ['55P03', '40P01']
  * If a newer version has already migrated the schema, it stays as it is, because every version runs
  * on the schema of the next version.
  *
- * @param tell gets a sentence for the operator if the migrations wait for another session
+ * @param tell gets a sentence for the operator if the migrations wait for another session, or if
+ *   the schema is newer
  * @returns the names of the migrations that ran, and of the migrations that only a newer version
  *   knows
  * @throws Error that names the migration that failed; the schema is then unchanged
@@ -50,11 +51,13 @@ export async function migrate(databaseUrl: string, tell: (words: string) => void
     isTold = true
     return true
   }
-  return await retryUntil(() => migrateOnce(databaseUrl), {
+  const { ran, newer } = await retryUntil(() => migrateOnce(databaseUrl), {
     everyMs: LOCKED_EVERY_MS,
     forMs: LOCKED_MS_MAX,
     mayRepeat,
   })
+  if (newer.length > 0) tell(`The schema is newer than this version, which runs on it: ${newer.join(', ')}`)
+  return { ran, newer }
 }
 
 interface Migrated {
@@ -150,9 +153,8 @@ async function main(args: string[]): Promise<number> {
     const databaseUrl = loadDatabaseUrl()
     useNameServers(loadNameServers())
     await awaitPostgres(databaseUrl)
-    const { ran, newer } = await migrate(databaseUrl, console.log)
+    const { ran } = await migrate(databaseUrl, console.log)
     console.log(ran.length === 0 ? 'The schema is up to date.' : `Migrated: ${ran.join(', ')}`)
-    if (newer.length > 0) console.log(`The schema is newer than this version, which runs on it: ${newer.join(', ')}`)
     return 0
   } catch (error) {
     const { message, cause } = error instanceof Error ? error : new Error(String(error))

@@ -101,7 +101,7 @@ describe('the command that migrates', () => {
     assert.equal(await ended, 0, output())
     assert.equal(
       output(),
-      `The schema is up to date.\nThe schema is newer than this version, which runs on it: ${newer.join(', ')}\n`,
+      `The schema is newer than this version, which runs on it: ${newer.join(', ')}\nThe schema is up to date.\n`,
     )
     const { rows } = await sql<{ name: string }>`select name from kysely_migration where name like '2099%'`.execute(db)
     assert.equal(rows.length, 2)

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
+import pg from 'pg'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { inheritedEnvironment, until } from '../support/gateway.ts'
@@ -110,11 +111,24 @@ async function processesOfFolder(): Promise<string[]> {
   return found.filter((line) => line !== '')
 }
 
+async function environmentOfWorker(): Promise<string> {
+  const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
+  return await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
+}
+
+/** Notes a migration of a newer version, as a container of that version does on the same volume. */
+async function migrateAsNewer(): Promise<void> {
+  const client = new pg.Client(/DATABASE_URL=([^\0]+)/.exec(await environmentOfWorker())?.[1] ?? assert.fail())
+  await client.connect()
+  await client.query(
+    "insert into kysely_migration (name, timestamp) values ('20991231000000-of-the-next', '2099-12-31T00:00:00.000Z')",
+  )
+  await client.end()
+}
+
 /** APIs that a start has probed, as the events of their queues show. */
 async function probedByStart(): Promise<string[]> {
-  const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
-  const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
-  const redis = new Redis(/REDIS_URL=([^\0]+)/.exec(environment)?.[1] ?? assert.fail())
+  const redis = new Redis(/REDIS_URL=([^\0]+)/.exec(await environmentOfWorker())?.[1] ?? assert.fail())
   try {
     const slugs = [...(await loadUpstreams()).keys()]
     const events = JSON.stringify(await redis.xrange(laneKey('events'), '-', '+'))
@@ -208,8 +222,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   })
 
   it('npm start gives a worker no secret that it does not need', async () => {
-    const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
-    const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
+    const environment = await environmentOfWorker()
     assert.match(environment, /ENCRYPTION_KEY=/)
     assert.doesNotMatch(environment, /JWT_SECRET=|KEY_PEPPER=|OPERATOR_TOKEN=/)
   })
@@ -234,6 +247,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
+    await migrateAsNewer()
     // It keeps its port until it continues.
     const node = (await processesOfFolder()).find((line) => line.includes('src/server.ts')) ?? assert.fail()
     process.kill(Number.parseInt(node, 10), 'SIGSTOP')
@@ -244,8 +258,9 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     running = await started(waiting)
   })
 
-  it('npm start finds its data again, with the same keys', async () => {
+  it('npm start finds its data again, with the same keys, and says that a newer version has migrated them', async () => {
     const { output } = running ?? assert.fail()
+    assert.match(output(), /› The schema is newer than this version, which runs on it: 20991231000000-of-the-next\n/)
     assert.deepEqual(output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
     const [test = ''] = curlLines(output())
     assert.equal((await paste(test)).status, 200)
