@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { asSentence } from '../catalog/openapi/words.ts'
 import type { OperatorClient } from '../config.ts'
 import type { OverviewAnswer } from '../fleet/overview-schema.ts'
 import type { UsersAnswer } from './change-user.ts'
@@ -37,7 +38,10 @@ export async function request(
       `There is no operator API at ${url}. --url is the address of the console, which has a port of its own: OPS_PORT.`,
     )
   }
-  if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
+  if (!response.ok) {
+    const { code = '', message = 'refused', hint = '' } = answer
+    throw new UsageError(`${response.status} ${code}: ${message} ${asSentence(hint)}`.trimEnd())
+  }
   return answer
 }
 

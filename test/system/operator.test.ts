@@ -521,6 +521,8 @@ describe('the operator API', () => {
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.$/)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/dev/null'), /--key-file: \/dev\/null is empty\.$/)
     await assert.rejects(cli('call', ''), /This command needs the id of a call/)
+    await assert.rejects(cli('call', `call_${'0'.repeat(32)}`), /404 CALL_NOT_FOUND: .+\. Use the X-Call-Id .+\.$/)
+    await assert.rejects(cli('pause', 'trivai'), /404 API_NOT_FOUND: .+ did you mean trivia\? .+ GET \/v1\/catalog\.$/)
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with
     // 1.
