@@ -38,7 +38,7 @@ export interface CheckFolderAnswer {
  * needs to run. Conflicts between documents of a folder are errors.
  *
  * @param overlay absent: the overlay beside the document, if there is an overlay
- * @throws UsageError if `overlay` is given for a folder
+ * @throws UsageError if `overlay` is given for a folder, or if the folder has no document
  */
 export async function checkPath(
   path: string,
@@ -57,6 +57,9 @@ export async function checkPath(
 async function checkFolder(folder: string): Promise<{ answer: CheckFolderAnswer; text: string }> {
   const builtIn = { slugs: await builtInSlugs(), upstreams: await loadUpstreams() }
   const { documents, strays } = await readFolder(folder, builtIn)
+  // A process starts with such a folder, but whoever checks it looks into the wrong folder.
+  if (documents.length + strays.length === 0)
+    throw new UsageError(`The folder ${folder} has no document: no name of a file ends with .yaml, .yml or .json.`)
   const answers = documents.map(answerOf)
   const wrong = answers.filter(({ ok }) => !ok).length
   const ok = wrong === 0 && strays.length === 0

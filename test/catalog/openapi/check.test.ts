@@ -40,6 +40,7 @@ describe('a document of an own API', () => {
   it('a folder is checked whole: clashes of its documents, and overlays without a document, are errors', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'agw-folder-'))
     t.after(() => rm(folder, { recursive: true }))
+    await assert.rejects(checkPath(folder, undefined), /The folder \S+ has no document: /)
     const write = (name: string) => writeFile(join(folder, name), JSON.stringify(document()))
     await write('stock.json')
     const alone = await checkPath(folder, undefined)
