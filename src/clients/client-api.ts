@@ -56,6 +56,18 @@ export function clientApis(catalog: Catalog): ClientApi[] {
   }))
 }
 
+/**
+ * The endpoints that accept only POST, by API and path, each with whether clients must not repeat
+ * a call.
+ */
+export function postedEndpoints(apis: ClientApi[]): [name: string, mustNotRepeat: boolean][] {
+  return apis.flatMap(({ slug, endpoints }) =>
+    endpoints
+      .filter(({ method }) => method === 'POST')
+      .map(({ path, mustNotRepeat }): [string, boolean] => [`${slug}/${path}`, mustNotRepeat]),
+  )
+}
+
 /** Gives each type of a client a name that nothing else in the client has. */
 export class TypeNames {
   readonly #taken: Set<string>

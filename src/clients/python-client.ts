@@ -6,6 +6,7 @@ import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
+  postedEndpoints,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
   TypeNames,
@@ -39,7 +40,7 @@ const optionsWith = (callTimeoutMs: number): string[] => [
 
 /** The client for Python 3.9 and later, in one file without dependencies. */
 export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
-  const fixed = fixedPart(baseUrl)
+  const fixed = fixedPart(apis, baseUrl)
   const typed = typedApis(apis, new TypeNames(fixed))
   return [
     fixed,
@@ -60,7 +61,7 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
 }
 
 /** The part of the client that does not depend on the catalog. */
-function fixedPart(baseUrl: string): string {
+function fixedPart(apis: ClientApi[], baseUrl: string): string {
   return [
     `"""Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.py`,
     '',
@@ -92,6 +93,9 @@ function fixedPart(baseUrl: string): string {
     '',
     '# Failures after which the same call may succeed.',
     `_RETRYABLE = frozenset(${JSON.stringify(RETRYABLE_CODES)})`,
+    '',
+    '# Endpoints that accept only POST, and whether a call must not be repeated.',
+    `_POSTED: Dict[str, bool] = dict(json.loads(${JSON.stringify(JSON.stringify(postedEndpoints(apis)))}))`,
     '',
     '',
     runtime(),
@@ -190,7 +194,7 @@ function apiClass(kind: Kind, { slug, description, endpoints }: TypedApi): strin
 }
 
 function method({ definition, wait }: Kind, slug: string, endpoint: TypedEndpoint): string[] {
-  const { path, typeName, description, parameters, parameterTypes, method: verb, mustNotRepeat } = endpoint
+  const { path, typeName, description, parameters, parameterTypes } = endpoint
   // Required parameters come first. Callers pass all parameters by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
   const variables = pythonNames(parameters.map(({ name }) => name))
@@ -209,7 +213,7 @@ function method({ definition, wait }: Kind, slug: string, endpoint: TypedEndpoin
     ...(documented.length === 0
       ? [`        ${docstring(description)}`]
       : [`        """${escaped(description)}`, '', ...documented.map(escaped), '        """']),
-    `        _data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${mustNotRepeat ? ', once=True' : ''}`})`,
+    `        _data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}})`,
     '        return _data',
   ]
 }

@@ -42,11 +42,11 @@ export interface CallOptions {
   signal?: AbortSignal
   /** Further request headers, such as X-Gateway-Scenario for a test key. */
   headers?: Record<string, string>
-  /** POST sends the parameters as JSON. Default: GET. */
+  /** POST sends the parameters as JSON. Default: POST if this file knows that it must, or GET. */
   method?: 'GET' | 'POST'
   /**
    * Set if the call changes something. It is then not repeated if no answer says whether it was
-   * carried out.
+   * carried out. Default: what this file knows of the endpoint.
    */
   once?: boolean
 }

@@ -52,9 +52,12 @@ class _Calls:
         endpoint: str,
         parameters: Optional[Dict[str, Any]],
         headers: Optional[Dict[str, str]],
-        method: str,
-        once: bool,
+        method: Optional[str],
+        once: Optional[bool],
     ) -> _Request:
+        name = f"{api}/{endpoint.lstrip('/')}"
+        method = method or ("POST" if name in _POSTED else "GET")
+        once = _POSTED.get(name, False) if once is None else once
         path = f"/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
         given = {name: value for name, value in (parameters or {}).items() if value is not None}
         if method == "POST":

@@ -23,6 +23,7 @@ import {
 } from './runtime-answers.ts'
 
 declare const BASE_URL: string
+declare const POSTED: ReadonlyMap<string, boolean>
 declare const RETRYABLE: ReadonlySet<string>
 declare const TIMEOUT_MS: number
 // ---
@@ -126,8 +127,8 @@ export class Transport {
     parameters?: object | undefined
     options: CallOptions
   }): Exchange {
-    const { method = 'GET', once = false, headers, signal } = options
     const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
+    const { method = POSTED.has(names) ? 'POST' : 'GET', once = POSTED.get(names) ?? false, headers, signal } = options
     const url = `${this.#baseUrl}/v1/call/${names}`
     const about = { method, headers, signal, isSafe: !once }
     if (method === 'POST') return { ...about, url, body: JSON.stringify(parameters) }

@@ -21,13 +21,14 @@ class _AsyncTransport(_Asyncio):
         endpoint: str,
         parameters: Optional[Dict[str, Any]] = None,
         headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
-        once: bool = False,
+        method: Optional[str] = None,
+        once: Optional[bool] = None,
     ) -> Any:
         """Calls any endpoint, also one that this file does not know, and returns the data of its answer.
 
-        method: POST sends the parameters as JSON.
-        once: the call changes something; it is not repeated if no answer says whether it happened.
+        method: POST sends the parameters as JSON; by default POST if this file knows that it must, or GET.
+        once: the call changes something; it is not repeated if no answer says whether it happened;
+            by default what this file knows of the endpoint.
 
         Raises GatewayError if the call failed, after the retries that its Retry-After allows.
         """
@@ -40,8 +41,8 @@ class _AsyncTransport(_Asyncio):
         endpoint: str,
         parameters: Optional[Dict[str, Any]] = None,
         headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
-        once: bool = False,
+        method: Optional[str] = None,
+        once: Optional[bool] = None,
     ) -> Answer:
         """As call, with the metadata of the answer: ids, cache, what is left of the limits."""
         request = self._call_request(api, endpoint, parameters, headers, method, once)
@@ -53,7 +54,7 @@ class _AsyncTransport(_Asyncio):
         endpoint: str,
         parameters: Optional[Dict[str, Any]] = None,
         headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
+        method: Optional[str] = None,
     ) -> AsyncStartedCall:
         """Starts a call that may wait longer than a connection should be held."""
         sent = {**(headers or {}), "Prefer": "respond-async"}

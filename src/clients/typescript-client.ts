@@ -6,6 +6,7 @@ import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
+  postedEndpoints,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
   TypeNames,
@@ -17,7 +18,7 @@ const RUNTIME = ['runtime-answers', 'runtime'].map((name) => new URL(`./${name}.
 
 /** The TypeScript client in one file without dependencies: types and methods of every endpoint. */
 export function typescriptClient(apis: ClientApi[], gateway: ClientGateway): string {
-  const fixed = fixedPart(gateway)
+  const fixed = fixedPart(apis, gateway)
   const named = namedApis(apis, new TypeNames(fixed))
   return [
     fixed,
@@ -55,7 +56,7 @@ function namedApis(apis: ClientApi[], names: TypeNames): NamedApi[] {
 }
 
 /** The part of the client that does not depend on the catalog. */
-function fixedPart({ baseUrl, callTimeoutMs }: ClientGateway): string {
+function fixedPart(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   return [
     `// Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.ts`,
@@ -71,6 +72,9 @@ function fixedPart({ baseUrl, callTimeoutMs }: ClientGateway): string {
     '',
     '/** Failures after which the same call may succeed. */',
     `const RETRYABLE: ReadonlySet<string> = new Set(${JSON.stringify(RETRYABLE_CODES)})`,
+    '',
+    '/** Endpoints that accept only POST, and whether a call must not be repeated. */',
+    `const POSTED: ReadonlyMap<string, boolean> = new Map(${JSON.stringify(postedEndpoints(apis))})`,
     '',
     `const TIMEOUT_MS = ${callTimeoutMs + TIMEOUT_SPARE_MS}`,
     '',
@@ -127,18 +131,12 @@ function apiMember({ slug, description, endpoints }: NamedApi): string[] {
 
 function method(slug: string, endpoint: NamedEndpoint): string {
   const { path, typeName, parametersType, parameters } = endpoint
-  const options = optionsOf(endpoint)
   const named = typescriptName(path)
   const name = /^\d/.test(named) ? JSON.stringify(named) : named
   const target = JSON.stringify(`${slug}/${path}`)
   if (parameters.length === 0) {
-    return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, ${options}),`
+    return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, options),`
   }
   const fallback = parameters.some(({ required }) => required) ? '' : ' = {}'
-  return `${name}: (parameters: ${parametersType}${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, ${options}),`
-}
-
-function optionsOf({ method, mustNotRepeat }: ClientEndpoint): string {
-  if (method === 'GET') return 'options'
-  return mustNotRepeat ? "{ ...options, method: 'POST', once: true }" : "{ ...options, method: 'POST' }"
+  return `${name}: (parameters: ${parametersType}${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, options),`
 }

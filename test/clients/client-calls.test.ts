@@ -62,6 +62,12 @@ def sync():
         return gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit")["ok"]
     if what == "start":
         return gateway.start("mock-data", "posts", {"id": 1}).result()
+    if what == "write":
+        return gateway.answer("stock", "/add", {"id": 1}).data
+    if what == "start write":
+        return gateway.start("stock", "add", {"id": 1}).id
+    if what == "write anew":
+        return gateway.stock.put(id=1)
     if what == "cancel":
         return gateway.start("mock-data", "posts", {"id": 1}).cancel()
     if what == "timeout":
@@ -77,6 +83,12 @@ async def asynchronous():
             return (await gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit"))["ok"]
         if what == "start":
             return await (await gateway.start("mock-data", "posts", {"id": 1})).result()
+        if what == "write":
+            return (await gateway.answer("stock", "/add", {"id": 1})).data
+        if what == "start write":
+            return (await gateway.start("stock", "add", {"id": 1})).id
+        if what == "write anew":
+            return await gateway.stock.put(id=1)
         if what == "cancel":
             # The server answers the second call when the first call is there, and the third call
             # when the connection of the first call is closed.
@@ -142,8 +154,9 @@ describe('the clients', () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     apis = clientApis(await loadCatalog(new Map()))
     folder = await mkdtemp(join(tmpdir(), 'agw-client-calls-'))
-    await writeFile(join(folder, 'client.ts'), typescriptClient(apis, GATEWAY))
-    await writeFile(join(folder, 'client.py'), pythonClient(apis, GATEWAY))
+    const all = [...apis, stock(apis.find(({ slug }) => slug === 'mock-data') ?? assert.fail())]
+    await writeFile(join(folder, 'client.ts'), typescriptClient(all, GATEWAY))
+    await writeFile(join(folder, 'client.py'), pythonClient(all, GATEWAY))
   })
   beforeEach(() => {
     script = []
@@ -189,6 +202,9 @@ describe('the clients', () => {
       },
       batch: async () => (await gateway.batch([{ api: 'weather', endpoint: 'current', ref: 'a' }], { take: 'fit' })).ok,
       start: async () => await (await gateway.start('mock-data/posts', { id: 1 })).result(),
+      write: async () => (await gateway.answer('stock//add', { id: 1 })).data,
+      'start write': async () => (await gateway.start('stock/add', { id: 1 })).id,
+      'write anew': async () => await gateway.stock.put({ id: 1 }),
       cancel: async () => (await (await gateway.start('mock-data/posts', { id: 1 })).cancel()) ?? null,
       timeout: async () => await impatient.mockData.posts({ id: 1 }).catch(({ message }: Error) => message),
       once: async () => await gateway.call('mock-data/posts', { id: 1 }, { method: 'POST', once: true }),
@@ -271,6 +287,17 @@ try:
 except GatewayError as error:
     print(error.code, len(waits))`
     assert.equal((await run('python3', ['-c', program], { cwd: folder })).stdout, 'NO_ANSWER 1\n')
+  })
+
+  it('the clients know which endpoints accept only POST, and which calls they must not repeat', async () => {
+    for (const outcome of await inEach('write', ['break'])) assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 0 })
+    const accepted = { status: 202, body: { status: 'pending', id: ID } }
+    for (const { result } of await inEach('start write', [accepted])) assert.equal(result, ID)
+    for (const outcome of await inEach('write anew', ['break', DATA]))
+      assert.deepEqual(outcome, { result: { id: 1 }, waits: 1 })
+    const sent = requests.map(({ method, path, body }) => `${method} ${path} ${body.replace(' ', '')}`)
+    const [add, put] = ['add', 'put'].map((name) => `POST /v1/call/stock/${name} {"id":1}`)
+    assert.deepEqual([...new Set(sent)], [add, put])
   })
 
   it('the clients wait for an answer no longer than their timeout, and say why there is none', async () => {
@@ -385,6 +412,20 @@ print(Gateway("k", base_url=sys.argv[1]).call("mock-data", "posts"))`
     await run('mypy', checked).catch(({ stdout: complaints }) => assert.fail(complaints))
   })
 })
+
+/** An API with a call that must not be repeated, and a call that may be repeated. */
+function stock({ endpoints: [endpoint], ...api }: ClientApi): ClientApi {
+  assert.ok(endpoint)
+  const write = (path: string) => ({ ...endpoint, path, typeName: pascal(['stock', path]), method: 'POST' as const })
+  return {
+    ...api,
+    slug: 'stock',
+    endpoints: [
+      { ...write('add'), mustNotRepeat: true },
+      { ...write('put'), mustNotRepeat: false },
+    ],
+  }
+}
 
 async function writeAll(place: string, files: PackageFiles): Promise<void> {
   for (const [path, content] of Object.entries(files)) {
