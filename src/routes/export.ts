@@ -11,7 +11,7 @@ import { findUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { HOUR_MS, makeThrottled, type Throttle } from '../throttles/throttle.ts'
-import { guardWithSession, sessionOf } from './session-guard.ts'
+import { checkSession, guardWithSession, type Session, sessionOf } from './session-guard.ts'
 
 /** Exports of an account per hour. There are a few, because a download may break off. */
 const EXPORTS_PER_HOUR = 3
@@ -51,7 +51,8 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
     },
   }
   app.get('/v1/me/export', options, async (request, reply) => {
-    const { id } = sessionOf(request).user
+    const session = sessionOf(request)
+    const { id } = session.user
     const throttle: Throttle = {
       name: 'export',
       subject: id,
@@ -62,16 +63,18 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
     }
     // A HEAD request gets no export.
     const counted: 'success'[] = request.method === 'HEAD' ? [] : ['success']
-    const send = () => sendExport(reply as FastifyReply, context, id)
+    const send = () => sendExport(reply as FastifyReply, context, session)
     return await makeThrottled(context, { throttles: [throttle], counted }, send)
   })
 }
 
 /**
  * The short lists are read first, so that a failure can still be answered. The usage may be long,
- * and is read as the client reads the answer.
+ * and is read as the client reads the answer, as long as the session lasts.
  */
-async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userId: string): Promise<FastifyReply> {
+async function sendExport(reply: FastifyReply, context: Context, session: Session): Promise<FastifyReply> {
+  const { db, reportsDb } = context
+  const userId = session.user.id
   const user = await findUser(db, userId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const rows = await readAccountRows(db, userId)
@@ -112,6 +115,7 @@ async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userI
       yield `,"${name}":[`
       let isFirst = true
       for await (const page of pages) {
+        await checkSession(context, session)
         const lines = page.map((row) => JSON.stringify(row)).join(',\n')
         yield isFirst ? `\n${lines}` : `,\n${lines}`
         isFirst = false

@@ -13,7 +13,7 @@ import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
 import { cursorOf, hintForUnknownId, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
-import { guardWithSession, sessionOf } from './session-guard.ts'
+import { checkSession, guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Most calls of an export. */
 const EXPORT_CALLS_MAX = 100_000
@@ -82,15 +82,22 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
 
   app.get('/v1/logs', LIST, async (request, reply) => {
     const { query } = request
-    const { id } = sessionOf(request).user
-    const team =
+    const session = sessionOf(request)
+    const { id } = session.user
+    const findTeam = async () =>
       query.teamId === undefined ? undefined : await teamFor(db, { teamId: query.teamId, userId: id }, MANAGERS)
+    const team = await findTeam()
     const filter = { ...readCallFilter(query), accountId: team?.owner_id ?? id, teamId: team?.id }
     const { limit, after } = readCallPage(query)
     if (prefersType(request.headers.accept, 'application/x-ndjson')) {
       if (exporting.has(id)) throw oneExport()
       exporting.add(id)
-      const stream = Readable.from(exportLines(db, filter, after), { objectMode: false })
+      // Exports take as long as their readers, and their rights may end meanwhile.
+      const checkRights = async (): Promise<void> => {
+        await checkSession(context, session)
+        await findTeam()
+      }
+      const stream = Readable.from(exportLines(db, { filter, from: after, checkRights }), { objectMode: false })
       // The stream closes when the client has read everything, and when the client leaves.
       stream.once('close', () => exporting.delete(id))
       return (reply as FastifyReply).type('application/x-ndjson').send(stream)
@@ -109,9 +116,18 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-async function* exportLines(db: Db, filter: CallFilter, from: CallPosition | undefined): AsyncGenerator<string> {
+/** @throws GatewayError as `checkRights`, which is called before each page */
+async function* exportLines(
+  db: Db,
+  {
+    filter,
+    from,
+    checkRights,
+  }: { filter: CallFilter; from: CallPosition | undefined; checkRights: () => Promise<void> },
+): AsyncGenerator<string> {
   let after = from
   for (let count = 0; count < EXPORT_CALLS_MAX; ) {
+    await checkRights()
     const { calls, next } = await listCalls(db, filter, { limit: EXPORT_PAGE, after })
     count += calls.length
     yield calls.map((row) => `${JSON.stringify(toLoggedCall(row))}\n`).join('')

@@ -25,7 +25,7 @@ const sessions = new WeakMap<object, Session>()
  * body until the session has ended. API keys are not accepted.
  */
 export function guardWithSession(scope: App, context: Context): void {
-  const { config, db, clock } = context
+  const { config, clock } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
@@ -46,9 +46,17 @@ export function guardWithSession(scope: App, context: Context): void {
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return
     normaliseNames(request.body)
-    const { user, id } = sessionOf(request)
-    if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
+    await checkSession(context, sessionOf(request))
   })
+}
+
+/**
+ * Looks a session up again, before a step of a request that takes long.
+ *
+ * @throws GatewayError INVALID_TOKEN if the session has ended
+ */
+export async function checkSession({ db }: Pick<Context, 'db'>, { user, id }: Session): Promise<void> {
+  if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
 }
 
 /**

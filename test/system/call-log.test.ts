@@ -166,6 +166,23 @@ describe('the log of calls of an account', () => {
     return { headers: response.headers, text: await response.text() }
   }
 
+  it('an export ends when the session ends that began it', async () => {
+    const person = await signUp(gateway)
+    // Pages of several megabytes, of which a client that does not read gets the first pages alone.
+    await sql(
+      gateway,
+      `insert into call_log (id, at, account_id, status, total_ms, mode, via, slug, endpoint)
+       select gen_random_uuid(), now(), $1, 200, 1, 'live', 'call', 'weather', repeat('x', 10000)
+         from generate_series(1, 4000)`,
+      [person.id],
+    )
+    const headers = { authorization: `Bearer ${person.token}`, accept: 'application/x-ndjson' }
+    const answer = await fetch(`${gateway.url}/v1/logs`, { headers })
+    assert.equal(answer.status, 200)
+    assert.equal((await send(gateway, '/v1/auth/logout', { method: 'POST', token: person.token })).status, 204)
+    await assert.rejects(answer.text())
+  })
+
   it('nobody sees a call of another account, by either id, in the list or in an export', async () => {
     const [stranger, answer] = [await signUp(gateway), await send(gateway, breed(), { key: account.test })]
     const { call, request } = idsOf(answer)
