@@ -190,7 +190,7 @@ export function createJob(
     id,
     accountId: principal.accountId,
     ...(principal.shareGroup === principal.accountId ? {} : { group: principal.shareGroup }),
-    ...(principal.keyId === undefined ? {} : { keyId: principal.keyId }),
+    ...(principal.keyId === undefined ? {} : { keyId: principal.keyId, version: principal.version }),
     ...(credentialId === undefined ? {} : { credentialId }),
     ...(providerKey === undefined ? {} : { providerKey }),
     mode: principal.mode,

@@ -50,6 +50,8 @@ const StoredCall = Type.Object({
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
+  /** The version of the account under which admission read the caller's rights. */
+  version: Type.Optional(Type.String()),
   /**
    * Id under which the limits of its key or connection are counted; absent if there are no limits.
    */

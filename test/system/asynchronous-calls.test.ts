@@ -4,8 +4,9 @@ import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
-import { accountKeys, earlierCallKeys } from '../../src/redis/keys.ts'
-import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { accountKeys, capKeys, earlierCallKeys } from '../../src/redis/keys.ts'
+import { type Account, type Answer, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
@@ -393,6 +394,32 @@ describe('an asynchronous call', () => {
     const answer = await start(FACT, 'wait=soon', { key: account.test })
     assert.equal(answer.status, 200)
     assert.equal(answer.headers.get('preference-applied'), null)
+  })
+
+  it('calls that wait are not sent if their key was revoked meanwhile, and the calls of other keys are', async () => {
+    const { key, id } = await createKey(gateway, account.token)
+    const answers: (() => void)[] = []
+    const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
+    upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
+    const before = upstream.arrivalsOf('dog-images').length
+    const sent = () => upstream.arrivalsOf('dog-images').length - before
+    const breed = (name: string) => `/v1/call/dog-images/breed?breed=${name}`
+    const first = await Promise.all(['a', 'b', 'c', 'd'].map((name) => start(breed(`sent${name}`), 'respond-async')))
+    await until(() => sent() === 4)
+    const revoked = await start(breed('revoked'), 'respond-async', { key })
+    const waiting = send(gateway, breed('waiting'), { key })
+    const other = await start(breed('other'), 'respond-async')
+    await until(async () => (await redis.zcard(capKeys.of('dog-images', SHARED_BUCKET, 'queue'))) === 3)
+    assert.equal((await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token })).status, 204)
+    upstream.play('dog-images', () => dog)
+    for (const answer of answers) answer()
+    const cancelled = [await finished(revoked.body.id), await waiting]
+    assert.deepEqual(
+      cancelled.map(({ status, body }) => [status, body.error.code]),
+      Array(2).fill([409, 'CALL_CANCELLED']),
+    )
+    for (const { body } of [...first, other]) assert.equal((await finished(body.id)).status, 200)
+    assert.equal(sent(), 5)
   })
 
   describe('of an MCP client', () => {

@@ -32,12 +32,12 @@ export interface Sending {
   currentKey: () => string | undefined
   permitRequest: PermitRequest
   /**
-   * Whether the API may still be called. Checked when the permit is there, because a call may have
-   * waited long for it.
+   * Whether the API may still be called, and by this caller. Checked when the permit is there,
+   * because a call may have waited long for it. Cancels a call whose caller may no longer make it.
    *
    * @throws GatewayError if the API was paused or switched off meanwhile
    */
-  ensureCallable?: () => void
+  ensureCallable?: (permit: Permit) => Promise<void>
   /**
    * Last check before the request is sent, if another call may make the request needless. If it
    * throws, the permit is given back.
@@ -98,8 +98,9 @@ async function sendWith(
   const { api, endpoint, permitRequest, progress, signal, recorder, memory } = sending
   let request: WireRequest
   try {
-    sending.ensureCallable?.()
+    await sending.ensureCallable?.(permit)
     await sending.ensureNeeded?.(permit)
+    signal.throwIfAborted()
     request = buildRequest()
     // The failure before a repeat may have opened the breaker.
     await recorder.counting
