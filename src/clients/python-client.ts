@@ -79,6 +79,7 @@ function fixedPart(apis: ClientApi[], baseUrl: string): string {
     'import email.utils',
     'import http.client',
     'import json',
+    'import os',
     'import random',
     'import re',
     'import socket',

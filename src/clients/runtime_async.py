@@ -5,6 +5,8 @@ class _Asyncio(_Calls):
     """Runs the steps of a call for asyncio: requests in threads, at most 32 at once, and no thread for a wait."""
 
     _threads: Optional[concurrent.futures.ThreadPoolExecutor] = None
+    #: The process of the threads. A process that is forked from it has none of them.
+    _process: Optional[int] = None
 
     async def __aenter__(self: S) -> S:
         return self
@@ -19,7 +21,8 @@ class _Asyncio(_Calls):
 
     async def _run(self, steps: "_Steps[T]") -> T:
         loop = asyncio.get_running_loop()
-        if self._threads is None:
+        if self._process != os.getpid():
+            self._process = os.getpid()
             self._threads = concurrent.futures.ThreadPoolExecutor(32, "agent-api-gateway")
         try:
             step = next(steps)

@@ -360,6 +360,25 @@ print(Gateway("k", base_url=sys.argv[1]).call("mock-data", "posts"))`
     assert.equal(stdout, "{'id': 1}\n")
   })
 
+  it('the client for asyncio makes calls in a process that was forked after its first call', async (context) => {
+    if (!(await isThere('python3'))) return context.skip('there is no python3 here')
+    const program = `
+import asyncio, os, signal, sys
+from client import AsyncGateway
+gateway = AsyncGateway("k", base_url=sys.argv[1])
+asyncio.run(gateway.call("mock-data", "posts"))
+child = os.fork()
+if child == 0:
+    # A call that waits for ever would keep the process.
+    signal.alarm(20)
+    print(asyncio.run(gateway.call("mock-data", "posts")), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(asyncio.run(gateway.call("mock-data", "posts")))`
+    const { stdout } = await run('python3', ['-c', program, url], { cwd: folder })
+    assert.equal(stdout, "{'id': 1}\n{'id': 1}\n")
+  })
+
   it('a header of the caller is sent once, however it is written', async () => {
     const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
     const sent: Headers[] = []
