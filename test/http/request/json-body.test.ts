@@ -153,6 +153,13 @@ describe('a JSON body', () => {
     refused(members(10_001), 'VALIDATION_ERROR')
   })
 
+  it('a JSON body with more values than fit into a call is VALIDATION_ERROR, whatever they are and wherever', () => {
+    for (const value of ['1', '""', '[]', '{}', '"\\n"', '[[[0]]]'])
+      refused(`{"a":[${`${value},`.repeat(32_800)}0]}`, 'VALIDATION_ERROR')
+    assert.ok(parse(`[${'1.0123456789,'.repeat(32_000)}1]`))
+    assert.ok(parse(`["${','.repeat(100_000)}"]`))
+  })
+
   const held = ['0', '-0', '-1', '9007199254740991', '-9007199254740991', '1.0', '1.10', '1e3', '1E+3', '1.5e-7']
   const alsoHeld = ['0.1', '0.30000000000000004', '52.5200066', '1e-300', '0e999999999999', '0.000', '123456789012345']
   for (const number of [...held, ...alsoHeld]) {
