@@ -37,6 +37,13 @@ export interface ClientParameter {
   schema: ParameterSchema
 }
 
+/**
+ * What a call may give as a parameter: a long whole number also as a string, to keep its digits.
+ */
+export function givenSchema({ schema }: ClientParameter): JsonSchema {
+  return schema.format === 'int64' ? { ...schema, type: ['integer', 'string'] } : { ...schema }
+}
+
 /** The input of all client generators: every API that is offered, in the order of the catalog. */
 export function clientApis(catalog: Catalog): ClientApi[] {
   return offeredApis(catalog).map(({ slug, upstream, endpoints }) => ({

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { pythonMember, pythonName, pythonNames } from '../browser/client-names.js'
 import { pascal } from '../catalog/type-name.ts'
-import type { JsonSchema } from '../openapi/schemas.ts'
 import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
+  givenSchema,
   postedEndpoints,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
@@ -137,8 +137,9 @@ function typedApis(apis: ClientApi[], names: TypeNames): TypedApi[] {
     const hasMembers = Object.keys(Object(data.properties)).length > 0
     if (hasMembers) addRecord(data, typeName, records)
     const alias = hasMembers ? undefined : pythonType(data, typeName, records)
-    const types = parameters.map(({ name, schema }): [string, string] => {
-      return [name, pythonType(schema as JsonSchema, `${typeName}Parameter${pascal([name])}`, records)]
+    const types = parameters.map((parameter): [string, string] => {
+      const { name } = parameter
+      return [name, pythonType(givenSchema(parameter), `${typeName}Parameter${pascal([name])}`, records)]
     })
     return { ...endpoint, records: records.list, alias, parameterTypes: new Map(types) }
   }

@@ -6,6 +6,7 @@ import {
   type ClientApi,
   type ClientEndpoint,
   type ClientGateway,
+  givenSchema,
   postedEndpoints,
   RETRYABLE_CODES,
   TIMEOUT_SPARE_MS,
@@ -95,9 +96,9 @@ function runtime(): string {
 }
 
 function endpointTypes({ typeName, parametersType, description, parameters, data }: NamedEndpoint): string[] {
-  const members = parameters.flatMap(({ name, schema, required }) => [
-    ...comment(parameterWords(schema as JsonSchema), '  '),
-    `  ${memberName(name)}${required ? '' : '?'}: ${typescriptType(schema as JsonSchema)}`,
+  const members = parameters.flatMap((parameter) => [
+    ...comment(parameterWords(givenSchema(parameter)), '  '),
+    `  ${memberName(parameter.name)}${parameter.required ? '' : '?'}: ${typescriptType(givenSchema(parameter))}`,
   ])
   return [
     ...(members.length === 0

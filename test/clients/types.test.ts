@@ -25,6 +25,20 @@ test('a list of values that is empty is a type that both languages can read', ()
   assert.equal(pythonType({ enum: [] }, 'Kind', { names: new TypeNames(''), list: [] }), 'Any')
 })
 
+test('a parameter of 64 bits may be given as a string, as the gateway demands for long numbers', async () => {
+  const id = { name: 'id', in: 'query', schema: { type: 'integer', format: 'int64' } }
+  const responses = { 204: { description: 'done' } }
+  const paths = { '/p': { get: { operationId: 'read', parameters: [id], responses } } }
+  const { upstream = assert.fail() } = await readWritten(document({ root: { paths } }), 'long.json')
+  const catalog = new Catalog()
+  catalog.set('long', createApi('long', upstream, { settings: new Map(), isOperatorNamed: true }))
+  assert.match(typescriptClient(clientApis(catalog), GATEWAY), /^ {2}id\?: number \| string$/m)
+  assert.match(
+    pythonClient(clientApis(catalog), GATEWAY),
+    /def read\(self, \*, id: Optional\[Union\[int, str\]\] = None\)/,
+  )
+})
+
 /** Slugs whose types would have names that the clients use themselves, each with an operation. */
 const NAMES = {
   ...{ answer: 'answer', batch: 'call', error: 'code', gateway: 'error', iterator: 'iterator', none: 'none' },
