@@ -5,10 +5,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import { sql } from 'kysely'
-import { openDatabase } from '../../src/db/database.ts'
+import { type Db, openDatabase } from '../../src/db/database.ts'
 import { openClient, PostgresAccess } from '../../src/db/postgres-access.ts'
 import { listMigrations, MIGRATIONS } from '../../src/db/schema-version.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
@@ -32,6 +32,16 @@ function run(
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text))
   child.once('close', (code) => resolve(code))
   return { output: () => output, ended, kill: () => child.kill('SIGTERM') }
+}
+
+/** An empty Postgres after the command has migrated it. */
+async function startMigrated(t: TestContext): Promise<{ databaseUrl: string; db: Db }> {
+  const { databaseUrl, stop } = await startServices({ isEmpty: true })
+  t.after(stop)
+  assert.equal(await run(databaseUrl).ended, 0)
+  const db = openDatabase(databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
+  t.after(() => db.destroy())
+  return { databaseUrl, db }
 }
 
 describe('the command that migrates', () => {
@@ -87,17 +97,13 @@ describe('the command that migrates', () => {
   })
 
   it('the command that migrates leaves the schema of a newer version as it is, so that an upgrade can be rolled back', async (t) => {
-    const services = await startServices({ isEmpty: true })
-    t.after(services.stop)
-    assert.equal(await run(services.databaseUrl).ended, 0)
-    const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
-    t.after(() => db.destroy())
+    const { databaseUrl, db } = await startMigrated(t)
     const newer = ['20991231000000-of-the-next', '20991231000001-of-the-one-after']
     for (const name of newer)
       await sql`insert into kysely_migration (name, timestamp) values (${name}, ${new Date().toISOString()})`.execute(
         db,
       )
-    const { output, ended } = run(services.databaseUrl)
+    const { output, ended } = run(databaseUrl)
     assert.equal(await ended, 0, output())
     assert.equal(
       output(),
@@ -108,26 +114,20 @@ describe('the command that migrates', () => {
   })
 
   it('the command that migrates does not keep queries waiting while a dump holds the table that a migration changes', async (t) => {
-    const services = await startServices({ isEmpty: true })
-    t.after(services.stop)
-    assert.equal(await run(services.databaseUrl).ended, 0)
-    const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
-    t.after(() => db.destroy())
+    const { databaseUrl, db } = await startMigrated(t)
     // The schema of the version before the lists of addresses.
     for (const name of (await listMigrations()).filter((each) => each >= '20261129100000').reverse()) {
       const { down } = await import(new URL(`${name}.ts`, MIGRATIONS).href)
       await down(db)
       await sql`delete from kysely_migration where name = ${name}`.execute(db)
     }
-    const dump = await openClient(new PostgresAccess(services.databaseUrl))
+    const dump = await openClient(new PostgresAccess(databaseUrl))
     t.after(() => dump.end())
     await dump.query('begin; lock table api_keys in access share mode')
-    const { output, ended } = run(services.databaseUrl)
+    const { output, ended } = run(databaseUrl)
     await until(() => output() !== '')
     assert.equal(output(), 'Another session, such as a dump, uses a table that a migration changes; trying again …\n')
-    const reader = await openClient(
-      new PostgresAccess(services.databaseUrl, { statementMs: 10_000, idleInTransactionMs: 0 }),
-    )
+    const reader = await openClient(new PostgresAccess(databaseUrl, { statementMs: 10_000, idleInTransactionMs: 0 }))
     t.after(() => reader.end())
     // A wait of ten seconds would end in an error.
     for (let reads = 0; reads < 5; reads++) await reader.query('select 1 from api_keys')
