@@ -231,7 +231,7 @@ _FOREIGN = frozenset(["INVALID_ANSWER", "NO_ANSWER"])
 
 
 def _is_passing(status: int) -> bool:
-    """Whether a proxy's failure passes by itself, as those of 522 and 529 do. 0 is no answer."""
+    """Whether a proxy's failure with this status passes by itself, as 522 and 529 do. 0 is no answer."""
     return status in (0, 408, 425, 429) or (status >= 500 and status not in (501, 505))
 
 

@@ -97,7 +97,7 @@ function isNameServer(value: string): boolean {
   )
 }
 
-/** The characters are those that passwords often have and that end a part of an address. */
+/** Passwords often have these characters, and each of them ends a part of an address. */
 const REDIS_FORM =
   'an address of Redis, redis://user:password@host:6379/0; in a password, write / as %2F, a comma as %2C, # as %23, ? as %3F and @ as %40'
 
