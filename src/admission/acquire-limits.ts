@@ -2,26 +2,18 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
-import {
-  type AccountLimits,
-  type BatchGrant,
-  type LimitQuery,
-  type LimitSubject,
-  STALE,
-} from '../limits/account-limits.ts'
+import type { AccountLimits, BatchGrant, LimitQuery, LimitSubject } from '../limits/account-limits.ts'
 import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { PLAN_OF_TIER } from '../limits/plans.ts'
 import type { RedisClock } from '../redis/clock.ts'
-import type { RedisConnection } from '../redis/connection.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import type { Principal } from './authenticate.ts'
 
 export interface LimitDeps {
   config: Config
   db: Db
-  redis: RedisConnection
   clock: Pick<RedisClock, 'now'>
   accountLimits: AccountLimits
   callEnds: Pick<CallEndBatcher, 'flush' | 'compensate'>
@@ -39,20 +31,19 @@ export const LEASE_GRACE_MS = 10_000
 /**
  * Takes the limits of one call of an account.
  *
- * @returns STALE if the rights have changed
- * @throws the refusal of the limits, and what Redis and Postgres throw
+ * @throws StaleRightsError, the refusal of the limits, and what Redis and Postgres throw
  */
 export async function acquireLimits(
   deps: LimitDeps,
   principal: Principal,
   { callId, timeoutMs }: { callId: string; timeoutMs: number },
-): Promise<LimitState | typeof STALE> {
+): Promise<LimitState> {
   // Pending ends are sent first, so that a sequential caller does not find its previous call in
   // flight.
   deps.callEnds.flush(principal)
   const query = { ...limitQuery(deps, principal, timeoutMs), callId }
   const limits = await orCompensate(deps, { principal, callIds: [callId] }, deps.accountLimits.acquire(query))
-  if (limits !== STALE) deps.monthNotices?.note(principal, limits)
+  deps.monthNotices?.note(principal, limits)
   return limits
 }
 
@@ -61,11 +52,11 @@ export async function acquireBatchLimits(
   deps: LimitDeps,
   principal: Principal,
   { callIds, take, timeoutMs }: { callIds: string[]; take: 'all' | 'fit'; timeoutMs: number },
-): Promise<BatchGrant | typeof STALE> {
+): Promise<BatchGrant> {
   deps.callEnds.flush(principal)
   const query = { ...limitQuery(deps, principal, timeoutMs), callIds, take }
   const grant = await orCompensate(deps, { principal, callIds }, deps.accountLimits.acquireBatch(query))
-  if (grant !== STALE) deps.monthNotices?.note(principal, grant.state)
+  deps.monthNotices?.note(principal, grant.state)
   return grant
 }
 

@@ -2,12 +2,12 @@ import type { FastifyRequest } from 'fastify'
 import type { CallLimits } from '../config.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { originOf } from '../http/request/caller-socket.ts'
-import { type BatchGrant, STALE } from '../limits/account-limits.ts'
+import { type BatchGrant, StaleRightsError } from '../limits/account-limits.ts'
 import { callsOf, PLAN_OF_TIER } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
-import { type AdmissionDeps, createJob, prepareRetry } from './admit.ts'
+import { type AdmissionDeps, createJob, withPresentRights } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { type Preference, readBatchPreference } from './call-request.ts'
 import { type CheckedTarget, checkBatchCall, findApi, findEndpoint, requireServed } from './check-call.ts'
@@ -61,29 +61,31 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  for (let tries = 1; ; tries += 1) {
-    const principal = await authenticateCall(deps, request)
-    const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
-      const error = toGatewayError(refusal)
-      const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
-      void endRefusedBatchCalls(deps, principal, { origin: originOf(request, 'batch'), refusals })
-      throw refusal
-    })
-    if (admitted !== STALE) return admitted
-    if (await prepareRetry(deps, request, { stale: principal, tries })) continue
-    throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-  }
+  return await withPresentRights(deps, request, {
+    identify: () => authenticateCall(deps, request),
+    admit: async (principal) => {
+      try {
+        return await tryAdmit(deps, request, { ...options, principal })
+      } catch (refusal) {
+        if (refusal instanceof StaleRightsError) throw refusal
+        const error = toGatewayError(refusal)
+        const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
+        void endRefusedBatchCalls(deps, principal, { origin: originOf(request, 'batch'), refusals })
+        throw refusal
+      }
+    },
+  })
 }
 
 async function tryAdmit(
   deps: AdmissionDeps,
   request: FastifyRequest,
   { items, take, principal }: BatchOptions & { principal: Principal },
-): Promise<AdmittedBatch | typeof STALE> {
+): Promise<AdmittedBatch> {
   const { config } = deps
   if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
-  if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
+  if (refused.size > 0 && !(await isUpToDate(deps, principal))) throw new StaleRightsError()
   const plan = config.plans[PLAN_OF_TIER[principal.tier]]
   if (take === 'all') checkFits(targets.length, principal, plan)
   const timeoutMsMax = Math.min(config.callTimeoutMs, BATCH_MS_MAX)
@@ -93,7 +95,6 @@ async function tryAdmit(
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   const callIds = targets.map(() => createId('call'))
   const grant = await acquireBatchLimits(deps, principal, { callIds, take, timeoutMs })
-  if (grant === STALE) return STALE
   const { now } = grant.state
   const units = targets.map(({ checked, indexes }, place) => ({
     job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs }),

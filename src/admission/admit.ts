@@ -4,7 +4,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/request/account-requests.ts'
 import { countBytesForAccount } from '../http/server/holding.ts'
-import { STALE } from '../limits/account-limits.ts'
+import { StaleRightsError } from '../limits/account-limits.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { countedCredential, type LimitState } from '../limits/limit-state.ts'
 import { PLAN_OF_TIER, WEIGHT_OF_TIER } from '../limits/plans.ts'
@@ -75,18 +75,20 @@ const STALE_PAUSE_MS = 20
  */
 export async function admitCall(deps: AdmissionDeps, request: FastifyRequest): Promise<Admitted | Refused> {
   const callId = createId('call')
-  for (let tries = 1; ; tries += 1) {
-    let caller: Pick<Refused, 'principal' | 'callId'> = {}
-    try {
-      const principal = await identifyCaller(deps, request)
-      caller = { principal, callId }
-      const admitted = await admit(deps, request, { principal, callId })
-      if (admitted !== STALE) return admitted
-      if (await prepareRetry(deps, request, { stale: principal, tries })) continue
-      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-    } catch (refusal) {
-      return { ...caller, refusal, ...(refusal instanceof LimitRefusedError && { limits: refusal.limits }) }
-    }
+  let caller: Pick<Refused, 'principal' | 'callId'> = {}
+  const identify = async (): Promise<Principal> => {
+    caller = {}
+    const principal = await identifyCaller(deps, request)
+    caller = { principal, callId }
+    return principal
+  }
+  try {
+    return await withPresentRights(deps, request, {
+      identify,
+      admit: (principal) => admit(deps, request, { principal, callId }),
+    })
+  } catch (refusal) {
+    return { ...caller, refusal, ...(refusal instanceof LimitRefusedError && { limits: refusal.limits }) }
   }
 }
 
@@ -107,31 +109,40 @@ export async function identifyCaller(
 }
 
 /**
- * Forgets a stale principal, and pauses before the next try.
- * @returns false after the last try
+ * Admits for a caller, and looks the caller up again as long as the rights turn out to be stale.
+ *
+ * @throws what `identify` and `admit` throw, or GatewayError DEPENDENCY_UNAVAILABLE if the rights
+ *   are still stale after the last try
  */
-export async function prepareRetry(
+export async function withPresentRights<Admission>(
   deps: AuthenticationDeps,
   { headers }: Pick<FastifyRequest, 'headers'>,
-  { stale, tries }: { stale: Principal; tries: number },
-): Promise<boolean> {
-  forgetPrincipal(deps, headers, stale)
-  if (tries === STALE_TRIES_MAX) return false
-  if (tries > 1) await delay(STALE_PAUSE_MS)
-  return true
+  { identify, admit }: { identify: () => Promise<Principal>; admit: (principal: Principal) => Promise<Admission> },
+): Promise<Admission> {
+  for (let tries = 1; ; tries += 1) {
+    const principal = await identify()
+    try {
+      return await admit(principal)
+    } catch (error) {
+      if (!(error instanceof StaleRightsError)) throw error
+      forgetPrincipal(deps, headers, principal)
+      if (tries === STALE_TRIES_MAX) throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+      if (tries > 1) await delay(STALE_PAUSE_MS)
+    }
+  }
 }
 
 /**
  * Admits a call whose caller is known.
  *
- * @returns STALE if the account changed since its principal was looked up
- * @throws the refusal of the account's limits, and what a dependency throws
+ * @throws StaleRightsError if the account changed since its principal was looked up, the refusal of
+ *   the account's limits, and what a dependency throws
  */
 async function admit(
   deps: AdmissionDeps,
   request: FastifyRequest,
   { principal, callId }: { principal: Principal; callId: string },
-): Promise<Admitted | Refused | typeof STALE> {
+): Promise<Admitted | Refused> {
   const { config } = deps
   let checked: CheckedCall
   try {
@@ -139,13 +150,12 @@ async function admit(
   } catch (refusal) {
     // The check may have refused the call because of rights that have changed since.
     const limits = await readLimitsUnlessStale(deps, principal)
-    return limits === STALE ? STALE : { principal, callId, refusal, ...(limits && { limits }) }
+    return { principal, callId, refusal, ...(limits && { limits }) }
   }
   const { preference } = checked
   const isAsync = preference.waitMs !== undefined
   const timeoutMs = isAsync ? ASYNC_MS_MAX : config.callTimeoutMs
   const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
-  if (limits === STALE) return STALE
   const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, isAsync })
   try {
     const queueing = await forecastAndJoin(deps, { ...checked, job })
@@ -156,17 +166,16 @@ async function admit(
 }
 
 /**
- * Reads what the account has left with one round trip. Returns STALE if its rights have changed
- * since the look-up that led to the refusal.
+ * Reads what the account has left with one round trip.
+ *
+ * @throws StaleRightsError if its rights have changed since the look-up that led to the refusal
  */
-async function readLimitsUnlessStale(
-  deps: AdmissionDeps,
-  principal: Principal,
-): Promise<LimitState | undefined | typeof STALE> {
-  return await deps.accountLimits.read(limitQuery(deps, principal, 0)).catch(async () => {
+async function readLimitsUnlessStale(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
+  return await deps.accountLimits.read(limitQuery(deps, principal, 0)).catch(async (error) => {
     // If Redis has no count of the month, it comes from Postgres, which may be away. Then the
     // headers are left out.
-    return (await isUpToDate(deps, principal)) ? undefined : STALE
+    if (error instanceof StaleRightsError || !(await isUpToDate(deps, principal))) throw new StaleRightsError()
+    return undefined
   })
 }
 

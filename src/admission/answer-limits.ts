@@ -41,9 +41,8 @@ export function answerLimits(
  *
  * @throws what Redis and Postgres throw
  */
-export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState | undefined> {
+export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState> {
   const { tier, accountId, mode, allowance } = account
   const subject = { accountId, mode, allowance, tier, version: ANY_VERSION }
-  const limits = await deps.accountLimits.read(limitQuery(deps, subject, 0))
-  return typeof limits === 'symbol' ? undefined : limits
+  return await deps.accountLimits.read(limitQuery(deps, subject, 0))
 }

@@ -8,7 +8,6 @@ import { fallbackFor } from '../catalog/fallback.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-cache.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { CallQueues } from '../queue/call-queue.ts'
 import {
   bucketOf,
   type CapBucket,
@@ -25,7 +24,6 @@ export interface ForecastDeps {
   caps: UpstreamCaps
   cache: ResponseCache
   known: KnownFromReplies
-  queues: CallQueues
   health: HealthCache
   redis: RedisConnection
 }

@@ -1,7 +1,7 @@
 import { Batcher, type Items } from '../async/batcher.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { CallLimits } from '../config.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, StacklessError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
@@ -94,12 +94,24 @@ export interface LimitQuery {
   now?: (() => number) | undefined
 }
 
-export const STALE = Symbol('stale')
+/**
+ * The account has changed since its rights were looked up. Nothing was taken; look it up again.
+ */
+export class StaleRightsError extends StacklessError {
+  override readonly name = 'StaleRightsError'
+
+  constructor() {
+    super('the rights of the account have changed')
+  }
+}
 
 const CALLS_TOGETHER_MAX = 64
 
 /** The result for one call, or for a reading. */
-type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
+interface LimitOutcome {
+  decision: string
+  state: LimitState
+}
 
 /**
  * The limits of accounts, for an API node. Calls of one account that arrive in the same tick and
@@ -116,26 +128,22 @@ export class AccountLimits {
 
   /**
    * Takes a unit of each limit, exactly, over any number of nodes.
-   * @returns STALE if the account must be looked up again
-   * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED;
-   *   nothing is taken
+   * @throws StaleRightsError, or GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or
+   *   MONTHLY_QUOTA_EXCEEDED; nothing is taken
    */
-  async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
-    const outcome = await this.#requests.add(sameLimitsKey(request), request)
-    if (outcome === STALE) return STALE
-    if (outcome.decision === 'ok') return outcome.state
-    throw limitRefusal(outcome.decision, outcome.state, request)
+  async acquire(request: LimitRequest): Promise<LimitState> {
+    const { decision, state } = await this.#requests.add(sameLimitsKey(request), request)
+    if (decision === 'ok') return state
+    throw limitRefusal(decision, state, request)
   }
 
   /**
    * As `acquire`, for the calls of a batch: the first calls get their leases now, and the others
    * wait for a lease.
    */
-  async acquireBatch(request: BatchRequest): Promise<BatchGrant | typeof STALE> {
+  async acquireBatch(request: BatchRequest): Promise<BatchGrant> {
     const { callIds, take } = request
-    const taken = await acquireInMonth(this.#redis, request, { callIds, take })
-    if (taken === STALE) return STALE
-    const { decision, granted, leases, stateAfter } = taken
+    const { decision, granted, leases, stateAfter } = await acquireInMonth(this.#redis, request, { callIds, take })
     const state = stateAfter(granted, leases)
     if (granted === 0) throw limitRefusal(decision, state, request)
     return { state, granted, leases, refusedBy: decision }
@@ -144,12 +152,10 @@ export class AccountLimits {
   /**
    * Reads the limits without taking a unit.
    *
-   * @returns STALE if the account must be looked up again
-   * @throws what Redis and Postgres throw
+   * @throws StaleRightsError, and what Redis and Postgres throw
    */
-  async read(query: LimitQuery): Promise<LimitState | typeof STALE> {
-    const outcome = await this.#requests.add(sameLimitsKey(query), query)
-    return outcome === STALE ? STALE : outcome.state
+  async read(query: LimitQuery): Promise<LimitState> {
+    return (await this.#requests.add(sameLimitsKey(query), query)).state
   }
 }
 
@@ -171,9 +177,7 @@ export async function acquireTogether(
   requests: Items<LimitQuery & { callId?: string }>,
 ): Promise<LimitOutcome[]> {
   const callIds = requests.flatMap(({ callId }) => callId ?? [])
-  const taken = await acquireInMonth(redis, requests[0], { callIds, take: 'each' })
-  if (taken === STALE) return requests.map(() => STALE)
-  const { decision, granted, stateAfter } = taken
+  const { decision, granted, stateAfter } = await acquireInMonth(redis, requests[0], { callIds, take: 'each' })
   let callsSoFar = 0
   return requests.map(({ callId }): LimitOutcome => {
     if (callId !== undefined) callsSoFar += 1
@@ -192,7 +196,7 @@ const COUNT_TRIES_MAX = 4
  * Runs the script until it has all counts, in the month of Redis' clock. `take` is `each` for
  * single calls: as many as fit, each with a lease. For a batch, see `BatchRequest`.
  *
- * @returns STALE if the account's version is outdated
+ * @throws StaleRightsError if the account's version is outdated
  */
 async function acquireInMonth(
   redis: RedisConnection,
@@ -208,7 +212,7 @@ async function acquireInMonth(
     const values = [testClock?.() ?? '', subject.version, take, leaseMs, month.startsAt, month.endsAt]
     const bounds = [plan.perMinute, plan.inFlight, perMonth, ...boundsOf(subject)]
     const reply = (await acquireScript.run(redis, keys, [...values, ...bounds, ...callIds])) as ScriptReply
-    if (reply[0] === 'stale') return STALE
+    if (reply[0] === 'stale') throw new StaleRightsError()
     if (reply[0] === 'other-month') {
       at = reply[1]
       continue

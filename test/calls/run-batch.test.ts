@@ -9,7 +9,6 @@ import { CallerLeftError } from '../../src/calls/pending-call.ts'
 import { runBatch } from '../../src/calls/run-batch.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
-import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
 import type { CallToQueue } from '../../src/queue/call-queue.ts'
@@ -75,7 +74,6 @@ async function admitBatch(
     ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadUsed: async () => 0 },
     plan: { perMinute: 100, inFlight, perMonth: 100 },
   })
-  assert.ok(grant !== STALE)
   const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }
   const units = callIds.map((id, index) => ({
     job: createJob(context, { principal, checked, id, now: grant.state.now, timeoutMs }),
