@@ -74,26 +74,11 @@ interface CallToRun extends Pick<Admitted, 'job' | 'queueing'> {
   arrival: Pick<CallArrival, 'origin' | 'startedAt' | 'span'>
 }
 
-interface PendingOptions {
-  wait: CallerWait
-  /** False if the caller wants a 202 at once. */
-  isAwaited?: boolean
-  /**
-   * The reach of a call that this node could not queue. It decides what the call costs: `refused`
-   * gives back all units, `unsent` the unit of the month.
-   */
-  reachIfUnqueued: 'refused' | 'unsent'
-}
-
 /**
  * Runs a call on its node: queues it, waits for its reply, and withdraws it if the wait ends first.
  * An asynchronous call that is queued continues, even if this node ends. Never throws.
  */
-export async function runPendingCall(
-  deps: PendingDeps,
-  call: CallToRun,
-  { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
-): Promise<CallResult> {
+export async function runPendingCall(deps: PendingDeps, call: CallToRun, wait: CallerWait): Promise<CallResult> {
   const { queueing } = call
   const job = queuedJob(deps, call)
   const { mustNotRepeat, keys, giveSpareRoomBack } = queueing
@@ -107,7 +92,6 @@ export async function runPendingCall(
     const toQueue = { call: job, mayShareJob: !job.isAsync && !mustNotRepeat }
     const { tracing } = deps.telemetry
     jobId = await (tracing ? enqueueTraced(tracing, deps, toQueue) : deps.queues.enqueue(toQueue))
-    if (!isAwaited) return { kind: 'accepted' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
     deps.known.learn(job, keys?.answer, head)
@@ -115,9 +99,9 @@ export async function runPendingCall(
   } catch (thrown) {
     if (job.isAsync && jobId !== undefined) return { kind: 'accepted' }
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry: waitEntryOf(job, keys), jobId })
-    const failure = { thrown, isQueued: jobId !== undefined, withdrawing }
+    const failure = { thrown, mayBeQueued: jobId !== undefined || isUnacknowledged(thrown), withdrawing }
     const error = await errorOfCall(failure, mustNotRepeat)
-    verdict = verdictOf(error, failure, { reachIfUnqueued, reply })
+    verdict = verdictOf(error, failure, reply)
     return { kind: 'failed', error, verdict }
   } finally {
     giveSpareRoomBack?.()
@@ -167,8 +151,8 @@ async function enqueueTraced(
 /** Why a node stopped waiting for a reply. */
 interface WaitFailure {
   thrown: unknown
-  /** Whether the node knows that the call was queued. If not, Redis may still have queued it. */
-  isQueued: boolean
+  /** Whether the call was queued, or Redis may have queued it without an acknowledgement. */
+  mayBeQueued: boolean
   withdrawing: Promise<Withdrawal>
 }
 
@@ -177,23 +161,23 @@ interface WaitFailure {
  * the call must not be repeated, 503 needs a proof.
  */
 async function errorOfCall(
-  { thrown, isQueued, withdrawing }: WaitFailure,
+  { thrown, mayBeQueued, withdrawing }: WaitFailure,
   mustNotRepeat: boolean,
 ): Promise<GatewayError> {
   const error = toGatewayError(thrown)
-  const mayBeSent = isQueued || isUnacknowledged(thrown)
   // Nobody reads the error if the caller left.
-  if (!mustNotRepeat || !mayBeSent || error.code === 'CALL_CANCELLED') return error
+  if (!mustNotRepeat || !mayBeQueued || error.code === 'CALL_CANCELLED') return error
   return (await isProvenUnsent(withdrawing)) ? error : new GatewayError('OUTCOME_UNKNOWN', { cause: error })
 }
 
 function verdictOf(
   { code }: GatewayError,
-  { isQueued, withdrawing }: WaitFailure,
-  { reachIfUnqueued, reply }: Pick<PendingOptions, 'reachIfUnqueued'> & { reply: Promise<Reply> },
+  { mayBeQueued, withdrawing }: WaitFailure,
+  reply: Promise<Reply>,
 ): FailedResult['verdict'] {
-  if (code === 'OUTCOME_UNKNOWN') return { code, reach: 'maybe-sent' }
-  if (!isQueued) return { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
+  // A call that was not queued is refused. If its caller left, it spends a unit of the minute,
+  // because admission must not be free for callers that leave.
+  if (!mayBeQueued) return { code, reach: code === 'CALL_CANCELLED' ? 'unsent' : 'refused' }
   // Unless the call was cancelled, its code decides what it costs, so nobody waits for its reply.
   if (code !== 'CALL_CANCELLED') return { code, reach: 'maybe-sent' }
   return withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
@@ -228,7 +212,7 @@ export async function awaitCall(
   const onTimeout = () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
   const wait = waitForCaller(socket, waitMs, onTimeout)
   try {
-    return await runPendingCall(deps, admitted, { wait, isAwaited: waitMs > 0, reachIfUnqueued: 'unsent' })
+    return await runPendingCall(deps, admitted, wait)
   } finally {
     wait.end()
   }

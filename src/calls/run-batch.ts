@@ -155,7 +155,7 @@ async function runUnit(
     // The wait may end before anybody listens.
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
-    const ended = await runPendingCall(deps, { job: due, queueing, arrival }, { wait, reachIfUnqueued: 'refused' })
+    const ended = await runPendingCall(deps, { job: due, queueing, arrival }, wait)
     if (ended.kind === 'accepted') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }
   } catch (refusal) {
