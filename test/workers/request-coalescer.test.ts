@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
+import { BEGUN } from '../../src/cache/cache-key.ts'
 import { RequestCoalescer, type RequestResult, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
@@ -174,8 +175,7 @@ it('a call with an earlier place overtakes a request that is not sent yet, in it
 it('a call with an earlier place shares a request that is already sent', async (t) => {
   const keys = keysOf('ahead-sent')
   const leading = await lead(t, keys)
-  const leader = await redis.get(keys.leader)
-  await until(async () => (await redis.get(keys.leader)) !== leader)
+  await until(async () => (await redis.get(keys.leader))?.endsWith(BEGUN) === true)
   const ahead = { ...subscriber('ahead'), mayOvertake: true }
   const following = new RequestCoalescer(redis).join(keys, ahead, findStored)
   await follows(ahead)
