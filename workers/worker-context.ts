@@ -96,7 +96,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     successes: new SuccessBatcher({ redis, health, metrics: telemetry.metrics, log }),
     answerMemory: new AnswerMemory(ANSWER_BYTES_MAX),
     unanswered: new UnansweredRequests(),
-    contact: config.upstreams.contact,
+    ...{ signup: config.accounts.signup, contact: config.upstreams.contact },
     attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_PART,
     cache: new ResponseCache(cacheRedis, log),
     coalescer: new RequestCoalescer(redis, { isStoreElsewhere: cacheRedis !== redis }),

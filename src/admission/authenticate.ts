@@ -20,6 +20,8 @@ export interface Principal {
    * for a session.
    */
   keyId: string | undefined
+  /** Id of the log-in; absent for a key or a connection. */
+  sessionId?: string
   /** Whether it is a team's key, which sees only its own calls and nothing else of the account. */
   isTeamKey: boolean
   /** Whether it may call endpoints that change something. Absent: no. */

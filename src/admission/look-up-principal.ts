@@ -158,6 +158,7 @@ async function lookUpSession(
     tier: user.tier,
     mode: 'live',
     keyId: undefined,
+    sessionId,
     isTeamKey: false,
     mayWrite: true,
     providerKeys,

@@ -15,11 +15,28 @@ import type { CallTarget } from './parameters.ts'
  *
  * @throws GatewayError KEY_ADDRESS_FORBIDDEN, KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
  */
-export function checkRights({ api, endpoint }: CallTarget, principal: Principal, caller: CallerAddress): void {
-  const { allowance, mayWrite, mode, missingForLiveCalls: missing, tier } = principal
+export function checkRights(target: CallTarget, principal: Principal, caller: CallerAddress): void {
+  const { allowance } = principal
   if (allowance?.addresses) checkAddress(principal, caller)
-  if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
-  if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
+  checkTarget(target, { ...principal, apis: allowance?.apis })
+}
+
+/** What a caller may call, from whatever address. */
+export interface TargetRights
+  extends Pick<Principal, 'connection' | 'mayWrite' | 'mode' | 'missingForLiveCalls' | 'tier'> {
+  /** Slugs of the APIs; absent: all. */
+  apis?: readonly string[] | null | undefined
+}
+
+/**
+ * As `checkRights`, without the address. A worker repeats it for a call that has waited.
+ *
+ * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
+ */
+export function checkTarget({ api, endpoint }: CallTarget, rights: TargetRights): void {
+  const { apis, mayWrite, mode, missingForLiveCalls: missing, tier } = rights
+  if (apis && !apis.includes(api.slug)) throw apiNotAllowed(api, rights, apis)
+  if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, rights)
   if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)
   if (!isTierAtLeast(tier, api.tierRequired)) throw planTooLow(api, tier)
 }
@@ -51,7 +68,7 @@ export function requestSubject(principal: Principal, caller: CallerAddress): str
   return !allowance || mayComeFrom(allowance, caller) ? accountId : `elsewhere:${accountId}`
 }
 
-function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly string[]): GatewayError {
+function apiNotAllowed({ slug }: Api, { connection }: TargetRights, apis: readonly string[]): GatewayError {
   return new GatewayError('KEY_API_FORBIDDEN', {
     message: connection
       ? `The account does not allow this application to call the API ${slug}.`
@@ -60,7 +77,7 @@ function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly 
   })
 }
 
-function writeNotAllowed({ slug }: Api, { path }: ApiEndpoint, { connection }: Principal): GatewayError {
+function writeNotAllowed({ slug }: Api, { path }: ApiEndpoint, { connection }: TargetRights): GatewayError {
   const holder = connection ? 'application' : 'key'
   return new GatewayError('KEY_API_FORBIDDEN', {
     message: `${slug}${path} changes something, and this ${holder} may only read.`,

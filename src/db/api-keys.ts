@@ -59,15 +59,6 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
     .executeTakeFirst()
 }
 
-/** Whether a key or a connection no longer works: it is gone, or its account is disabled. */
-export async function hasEnded(db: Db, id: string): Promise<boolean> {
-  const { rows } = await sql`
-    select 1 from users where disabled_at is null and id = coalesce(
-      (select user_id from api_keys where id = ${id} and revoked_at is null and ${isUnexpired}),
-      (select user_id from connections where id = ${id} and revoked_at is null))`.execute(db)
-  return rows.length === 0
-}
-
 export const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
 /**

@@ -46,6 +46,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   PROVIDER_KEY_REQUIRED: help(
     'Save your key under Account, Provider keys, or with PUT /v1/provider-keys/{apiSlug}.',
     'The source gives data only to callers with a key, and the operator has set no key.',
+    'The provider key was deleted or replaced while the call waited. Make a new call.',
   ),
   PROVIDER_KEY_INVALID: help(
     'Check the key at the provider, and save the correct key.',
@@ -182,6 +183,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CALL_CANCELLED: help(
     'Make a new call.',
     'DELETE /v1/calls/{id} cancelled the call.',
+    'While the call waited, its key, its connection or its log-in ended, or may no longer call the endpoint.',
     'The operator disabled the account, or withdrew its approval, while the call waited or ran.',
   ),
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call ended before the request to cancel.'),

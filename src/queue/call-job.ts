@@ -50,6 +50,8 @@ const StoredCall = Type.Object({
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
+  /** The log-in, if the call has no key; absent from nodes of an earlier version. @until 0.4.0 */
+  sessionId: Type.Optional(Type.String()),
   /** The version of the account under which admission read the caller's rights. */
   version: Type.Optional(Type.String()),
   /**

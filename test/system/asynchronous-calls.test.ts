@@ -47,9 +47,9 @@ describe('an asynchronous call', () => {
     send(gateway, path, { key: account.live, headers: { prefer }, ...options })
   const look = (id: string, options: { key?: string; url?: string } = {}): Promise<Answer> =>
     send(gateway, `/v1/calls/${id}`, { key: account.live, ...options })
-  const finished = async (id: string): Promise<Answer> => {
-    await until(async () => (await look(id)).status !== 202)
-    return await look(id)
+  const finished = async (id: string, options: { key?: string } = {}): Promise<Answer> => {
+    await until(async () => (await look(id, options)).status !== 202)
+    return await look(id, options)
   }
   const inFlight = (): Promise<number> => redis.zcard(accountKeys.inFlight(account.id, 'live'))
 
@@ -396,30 +396,71 @@ describe('an asynchronous call', () => {
     assert.equal(answer.headers.get('preference-applied'), null)
   })
 
-  it('calls that wait are not sent if their key was revoked meanwhile, and the calls of other keys are', async () => {
-    const { key, id } = await createKey(gateway, account.token)
-    const answers: (() => void)[] = []
+  describe('that waits while its account changes', () => {
     const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
-    upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
-    const before = upstream.arrivalsOf('dog-images').length
-    const sent = () => upstream.arrivalsOf('dog-images').length - before
     const breed = (name: string) => `/v1/call/dog-images/breed?breed=${name}`
-    const first = await Promise.all(['a', 'b', 'c', 'd'].map((name) => start(breed(`sent${name}`), 'respond-async')))
-    await until(() => sent() === 4)
-    const revoked = await start(breed('revoked'), 'respond-async', { key })
-    const waiting = send(gateway, breed('waiting'), { key })
-    const other = await start(breed('other'), 'respond-async')
-    await until(async () => (await redis.zcard(capKeys.of('dog-images', SHARED_BUCKET, 'queue'))) === 3)
-    assert.equal((await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token })).status, 204)
-    upstream.play('dog-images', () => dog)
-    for (const answer of answers) answer()
-    const cancelled = [await finished(revoked.body.id), await waiting]
-    assert.deepEqual(
-      cancelled.map(({ status, body }) => [status, body.error.code]),
-      Array(2).fill([409, 'CALL_CANCELLED']),
-    )
-    for (const { body } of [...first, other]) assert.equal((await finished(body.id)).status, 200)
-    assert.equal(sent(), 5)
+    /** A name that no other call has; names of breeds have letters alone. */
+    const fresh = () => randomUUID().replace(/[\d-]/g, (digit) => 'ghijklmnop'.charAt(Number(digit)))
+    const CANCELLED = [409, 'CALL_CANCELLED']
+
+    /** Starts calls that wait behind four others, makes the change, and lets all calls go on. */
+    async function whileWaiting(
+      {
+        paths,
+        by,
+        reader = account.live,
+      }: { paths: string[]; by: { key: string } | { token: string }; reader?: string },
+      change: () => Promise<Answer>,
+    ) {
+      const answers: (() => void)[] = []
+      upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
+      const before = upstream.arrivalsOf('dog-images').length
+      const sent = () => upstream.arrivalsOf('dog-images').length - before
+      const names = [1, 2, 3, 4].map(() => fresh())
+      const first = await Promise.all(names.map((name) => start(breed(name), 'respond-async')))
+      await until(() => sent() === 4)
+      const waiting = await Promise.all(
+        paths.map((path) => send(gateway, path, { headers: { prefer: 'respond-async' }, ...by })),
+      )
+      const other = await start(breed(fresh()), 'respond-async')
+      const isWaiting = async (count: number) =>
+        (await redis.zcard(capKeys.of('dog-images', SHARED_BUCKET, 'queue'))) === count
+      await until(() => isWaiting(new Set(paths).size + 1))
+      assert.ok((await change()).status < 300)
+      upstream.play('dog-images', () => dog)
+      for (const answer of answers) answer()
+      for (const { body } of [...first, other]) assert.equal((await finished(body.id)).status, 200)
+      const ended = await Promise.all(waiting.map(({ body }) => finished(body.id, { key: reader })))
+      return { ended: ended.map(({ status, body }) => [status, body.error?.code]), sent: sent() - 5 }
+    }
+
+    it('calls that wait are not sent if their key was revoked meanwhile, and the calls of other keys are', async () => {
+      const { key, id } = await createKey(gateway, account.token)
+      // The last two are identical, so that they share a request.
+      const paths = [breed('revoked'), breed('twice'), breed('twice')]
+      const revoke = () => send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token })
+      const { ended, sent } = await whileWaiting({ paths, by: { key } }, revoke)
+      assert.deepEqual(ended, [CANCELLED, CANCELLED, CANCELLED])
+      assert.equal(sent, 0)
+    })
+
+    it('calls that wait are not sent if their key may no longer call the API, and are after other changes', async () => {
+      const { key, id } = await createKey(gateway, account.token)
+      const change = (body: unknown) => send(gateway, `/v1/keys/${id}`, { method: 'PATCH', token: account.token, body })
+      const labelled = await whileWaiting({ paths: [breed(fresh())], by: { key } }, () => change({ label: 'new' }))
+      assert.deepEqual(labelled, { ended: [[200, undefined]], sent: 1 })
+      const narrowed = await whileWaiting({ paths: [breed('narrowed')], by: { key } }, () =>
+        change({ apis: ['dictionary'] }),
+      )
+      assert.deepEqual(narrowed, { ended: [CANCELLED], sent: 0 })
+    })
+
+    it('calls that wait are not sent if their log-in ended meanwhile', async () => {
+      const { token, live } = await signUp(gateway)
+      const calls = { paths: [breed('ended')], by: { token }, reader: live }
+      const logOut = () => send(gateway, '/v1/auth/logout', { method: 'POST', token })
+      assert.deepEqual(await whileWaiting(calls, logOut), { ended: [CANCELLED], sent: 0 })
+    })
   })
 
   describe('of an MCP client', () => {
@@ -579,7 +620,7 @@ describe('an asynchronous call', () => {
       // The cap of two in four seconds is used up, so that the next call waits in the queue.
       upstream.play('random-facts', () => fact)
       const ids = await startIds(FACT, 2)
-      await Promise.all(ids.map(finished))
+      await Promise.all(ids.map((id) => finished(id)))
       const arrivals = upstream.arrivalsOf('random-facts').length
       const messages: (string | undefined)[] = []
       await withMcpClient(`${gateway.url}/mcp/random-facts`, headers(), pinned, async ({ client }) => {

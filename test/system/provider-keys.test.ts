@@ -505,6 +505,42 @@ describe('provider keys', () => {
     assert.equal((await remove()).body.code, 'KEY_NOT_FOUND')
   })
 
+  it('calls that wait are not sent with a provider key that its owner has deleted or replaced meanwhile', async () => {
+    const remove = () => send(gateway, '/v1/provider-keys/news', { method: 'DELETE', token: account.token })
+    const replace = async () => {
+      const key = secret('new')
+      taken.add(key)
+      return await put('news', key)
+    }
+    for (const change of [remove, replace]) {
+      const key = secret('waits')
+      taken.add(key)
+      await put('news', key)
+      await until(async () => (await statusOf('news')) === 'valid')
+      const answers: (() => void)[] = []
+      const uses: string[] = []
+      upstream.play('news', ({ url }) => {
+        uses.push(url)
+        return new Promise((resolve) => answers.push(() => resolve(newsAnswer)))
+      })
+      const used = () => uses.filter((url) => url.includes(key)).length
+      const ask = (number: number) =>
+        call(`${NEWS}?max=${1 + (number % 10)}&category=${number < 10 ? 'world' : 'science'}`)
+      const first = Array.from({ length: 10 }, (_, number) => ask(number))
+      await until(() => used() === 10)
+      const waiting = ask(10)
+      const owned = 'select cap_scope from provider_keys where user_id = $1'
+      const [{ cap_scope: bucket } = assert.fail()] = await sql<{ cap_scope: string }>(gateway, owned, [account.id])
+      await until(async () => (await stage.redis.zcard(capKeys.of('news', bucket, 'queue'))) === 1)
+      assert.ok((await change()).status < 300)
+      playNews()
+      for (const answer of answers) answer()
+      for (const { status } of await Promise.all(first)) assert.equal(status, 200)
+      assert.equal((await waiting).body.error.code, 'PROVIDER_KEY_REQUIRED')
+      assert.equal(used(), 10)
+    }
+  })
+
   it('provider keys are sealed for their account alone: a row moved to another account opens nothing', async () => {
     const key = secret('sealed')
     taken.add(key)

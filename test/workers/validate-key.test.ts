@@ -104,6 +104,24 @@ async function open(t: TestContext, SLUG = NEWS, caps = 'concurrency=10,1000/1')
 /** The time that a validation may take is over at once. */
 const endTime = (t: TestContext) => t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
 
+test('a validation whose key is deleted while it waits for a permit sends nothing, and says nothing', async (t) => {
+  const { upstream, db, redis, saveKey, enqueue, validate } = await open(t, NEWS, 'concurrency=1,1000/1')
+  let answerFirst: () => void = () => undefined
+  upstream.play(NEWS, () => new Promise((resolve) => (answerFirst = () => resolve({ totalArticles: 0, articles: [] }))))
+  await enqueue()
+  const first = validate()
+  await until(() => upstream.arrivalsOf(NEWS).length === 1)
+  const deleted = await saveKey()
+  await enqueue({ providerKeyId: deleted })
+  const second = validate()
+  await until(async () => (await redis.zcard(capKeys.of(NEWS, UNPROVEN_BUCKET, 'queue'))) === 1)
+  await sql`delete from provider_keys where id = ${deleted}`.execute(db)
+  upstream.play(NEWS, () => ({ totalArticles: 0, articles: [] }))
+  answerFirst()
+  assert.deepEqual(await Promise.all([first, second]), [false, false])
+  assert.equal(upstream.arrivalsOf(NEWS).length, 1)
+})
+
 test('a validation that gets no permit in time says that the cap is used up', async (t) => {
   const { key, enqueue, validate } = await open(t)
   await enqueue()

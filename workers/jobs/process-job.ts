@@ -16,6 +16,7 @@ import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { type CallProgress, isFailure, progressOf } from '../upstream/outcome.ts'
 import type { CallOutcome } from './cached-call.ts'
+import { callerOf } from './present-rights.ts'
 import { processProbe } from './process-probe.ts'
 import { runCall, skipCall } from './run-call.ts'
 import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
@@ -117,7 +118,7 @@ export async function processCall(
   const queueMs = Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt))
   const times = { ...NO_TIMES, queueMs }
   const remainingMs = (): number => call.deadline - clock.now()
-  const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled })
+  const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled, caller: callerOf(call) })
   try {
     const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })

@@ -23,7 +23,7 @@ import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import { endPermitWait } from '../upstream/send-under-permit.ts'
 import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
-import { cancelIfRevoked } from './revoked-caller.ts'
+import { checkRightsAgain } from './present-rights.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** One run of a call by a worker. A call runs again if its worker was lost. */
@@ -140,7 +140,7 @@ async function makeOutcome(
     ...access,
     ensureCallable: async ({ hasWaited }) => {
       checkCallable(api, call)
-      await cancelIfRevoked(deps, call, { hasWaited: hasWaited || run.times.attempts > 0 })
+      await checkRightsAgain(deps, { api, endpoint, call }, { hasWaited: hasWaited || run.times.attempts > 0 })
     },
     ...run,
   })

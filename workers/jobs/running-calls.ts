@@ -12,7 +12,7 @@ const CANCELS_MAX = 10_000
 export class RunningCalls {
   /** Number of running jobs: jobs of calls, probes and validations. The processor counts them. */
   jobs = 0
-  readonly #running = new Map<string, AbortController>()
+  readonly #running = new Map<string, { ending: AbortController; caller: string | undefined }>()
   readonly #cancelled = new LRUCache<string, true>({ max: CANCELS_MAX, ttl: CANCEL_MS })
 
   get calls(): number {
@@ -25,18 +25,19 @@ export class RunningCalls {
    * cost several times as much on every call.
    *
    * @param cancelled is aborted if the lock of the job is lost
+   * @param caller for `cancelCaller`
    * @returns the signal, and how to end the run
    */
   begin(
     callId: string,
-    { forMs, cancelled }: { forMs: number; cancelled: AbortSignal },
+    { forMs, cancelled, caller }: { forMs: number; cancelled: AbortSignal; caller?: string | undefined },
   ): { signal: AbortSignal; end: () => void } {
     const ending = new AbortController()
     const onCancelled = (): void => ending.abort(cancelled.reason)
     const timer = setTimeout(() => ending.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(forMs)))
     cancelled.addEventListener('abort', onCancelled, { once: true })
     if (cancelled.aborted) onCancelled()
-    this.#running.set(callId, ending)
+    this.#running.set(callId, { ending, caller })
     if (this.#cancelled.has(callId)) ending.abort(CALLER_LEFT)
     return {
       signal: ending.signal,
@@ -44,14 +45,20 @@ export class RunningCalls {
         clearTimeout(timer)
         cancelled.removeEventListener('abort', onCancelled)
         // A second run of the call may have begun.
-        if (this.#running.get(callId) === ending) this.#running.delete(callId)
+        if (this.#running.get(callId)?.ending === ending) this.#running.delete(callId)
       },
     }
   }
 
   cancel(callId: string): void {
-    const ending = this.#running.get(callId)
-    if (ending) ending.abort(CALLER_LEFT)
+    const run = this.#running.get(callId)
+    if (run) run.ending.abort(CALLER_LEFT)
     else this.#cancelled.set(callId, true)
+  }
+
+  /** Cancels all running calls of one caller. */
+  cancelCaller(caller: string | undefined): void {
+    if (caller === undefined) return
+    for (const run of this.#running.values()) if (run.caller === caller) run.ending.abort(CALLER_LEFT)
   }
 }

@@ -35,6 +35,9 @@ interface Undecided {
   retryAfterMs?: number | undefined
 }
 
+/** The key was replaced or deleted while its validation waited for a permit. */
+class ReplacedError extends Error {}
+
 /** What the upstream said about the key, or why it said nothing. */
 type Verdict = { status: 'valid' | 'invalid' } | Undecided
 
@@ -53,7 +56,6 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
   try {
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.account_id ?? accountId
-    // The key was replaced or deleted meanwhile, so there is nothing to do.
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
     const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id, isAccepted }, cancelled)
@@ -63,6 +65,8 @@ export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSi
       const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
       await noteFailure(deps, { ...verdict, row, waitMs: isFinal ? undefined : nextWaitMs(job, verdict) }, job)
     }
+  } catch (error) {
+    if (!(error instanceof ReplacedError)) throw error
   } finally {
     if (reply) {
       const times = { ...NO_TIMES, attempts: 1 }
@@ -159,6 +163,7 @@ async function tryKey(
   const check = {
     api,
     entry,
+    keyId: row.id,
     endsAt: performance.now() + VALIDATE_MS_MAX,
     signal: AbortSignal.any([cancelled, timeout]),
   }
@@ -187,15 +192,21 @@ async function tryKey(
 interface Check {
   api: Api
   entry: WaitQueueEntry
+  /** Id of the key that is validated. */
+  keyId: string
   endsAt: number
   signal: AbortSignal
 }
 
 /**
  * Sends the request that checks keys with one key.
- * @throws as `sendUnderPermit`
+ * @throws as `sendUnderPermit`, or ReplacedError
  */
-async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
+async function sendCheck(
+  deps: WorkerDeps,
+  { api, entry, keyId, endsAt, signal }: Check,
+  key: string,
+): Promise<Verdict> {
   // Counted like a call of the key's owner, because the key may be the reason of a failure.
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
@@ -208,6 +219,9 @@ async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check
     api,
     endpoint: undefined,
     currentKey: () => key,
+    ensureCallable: async () => {
+      if (!(await findProviderKey(deps.db, keyId))) throw new ReplacedError()
+    },
     permitRequest: permitRequestOf(entry, deps.clock.now() + VALIDATE_MS_MAX),
     times: { ...NO_TIMES },
     progress: { reach: 'unsent' as const },

@@ -1,5 +1,6 @@
 import type { ResponseCache } from '../../src/cache/response-cache.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import type { SignupPolicy } from '../../src/config.ts'
 import type { Db } from '../../src/db/database.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
@@ -14,6 +15,7 @@ import type { RunningCalls } from './running-calls.ts'
 export interface WorkerDeps extends UpstreamDeps {
   catalog: Catalog
   db: Db
+  signup: SignupPolicy
   cache: ResponseCache
   coalescer: RequestCoalescer
   providerKeys: ProviderKeys

@@ -13,6 +13,8 @@ const KEPT_MS = 10_000
 
 const KEPT_MAX = 1_000
 
+const KEY_GONE = 'The provider key of this call was deleted or replaced while the call waited.'
+
 export class ProviderKeys {
   readonly #secrets: Secret[]
   readonly #log: Log
@@ -28,7 +30,8 @@ export class ProviderKeys {
       ignoreFetchAbort: true,
       fetchMethod: async (id) => {
         const row = await findProviderKey(db, id)
-        if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
+        if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED', { message: KEY_GONE })
+        if (row.status === 'invalid') throw new GatewayError('PROVIDER_KEY_INVALID')
         return { key: this.open(row), accountId: row.account_id }
       },
     })
@@ -44,6 +47,15 @@ export class ProviderKeys {
     const kept = await this.#kept.forceFetch(id)
     if (kept.accountId === accountId) return kept.key
     // The key of a team whose owner has just changed has the account of the new owner.
+    return await this.readAgain(id, accountId)
+  }
+
+  /**
+   * Reads a key that may have been deleted, replaced or refused since it was kept.
+   *
+   * @throws as `of`
+   */
+  async readAgain(id: string, accountId: string): Promise<string> {
     const now = await this.#kept.forceFetch(id, { forceRefresh: true })
     if (now.accountId !== accountId) throw new GatewayError('PROVIDER_KEY_INVALID')
     return now.key
