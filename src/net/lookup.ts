@@ -10,6 +10,12 @@ import { completeNames, hostsFileAddresses } from './system-names.ts'
  */
 const LOOKUP_MS_MAX = 2_500
 
+/**
+ * Addresses of each family that a connection may try. A stranger's name may have hundreds, and a
+ * connection tries the next as soon as one refuses it.
+ */
+const ADDRESSES_OF_FAMILY_MAX = 4
+
 /** Names of this machine, whatever a name server says (RFC 6761, 6.3). */
 const LOCALHOST = /^(?:[^.]+\.)*localhost\.?$/i
 const LOOPBACK = ['127.0.0.1', '::1']
@@ -51,7 +57,14 @@ const FAMILIES = new Map<unknown, number>([
 
 async function resolveName(hostname: string): Promise<LookupAddress[]> {
   const addresses = isIP(hostname) === 0 ? await addressesOf(hostname) : [hostname]
-  return addresses.map((address) => ({ address, family: isIP(address) }))
+  const left = new Map([4, 6].map((family) => [family, ADDRESSES_OF_FAMILY_MAX]))
+  return addresses
+    .map((address) => ({ address, family: isIP(address) }))
+    .filter(({ family }) => {
+      const more = left.get(family) ?? 0
+      left.set(family, more - 1)
+      return more > 0
+    })
 }
 
 /**

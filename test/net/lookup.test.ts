@@ -19,6 +19,8 @@ before(async () => {
     'both.example': BOTH.map(({ address }) => address),
     'lookup.example': ['127.0.0.1'],
     localhost: ['192.0.2.66'],
+    'many.example': Array.from({ length: 25 }, (_, index) => `192.0.2.${index}`),
+    'many-of-both.example': Array.from({ length: 12 }, (_, index) => [`192.0.2.${index}`, `2001:db8::${index}`]).flat(),
   })
 })
 
@@ -54,6 +56,16 @@ test('a name has its addresses in the form and of the family that each connectio
   assert.deepEqual(one, BOTH[0])
   assert.deepEqual(six, BOTH[1])
   await assert.rejects(find('lookup.example', { family: 6 }), { code: 'ENOTFOUND' })
+})
+
+test('a name leads a connection to four addresses of each family at most, however many addresses its owner writes', async () => {
+  for (const [name, count] of [
+    ['many.example', 4],
+    ['many-of-both.example', 8],
+  ] as const) {
+    const found = await find(name)
+    assert.equal(Array.isArray(found) ? found.length : 0, count, name)
+  }
 })
 
 test('connections that look up a name at the same time share its DNS queries', async () => {
