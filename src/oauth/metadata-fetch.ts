@@ -4,9 +4,10 @@ import { openHttpClient } from '../net/http-client.ts'
 
 /**
  * Documents that a node fetches at once. A client address may fetch one at a time. Further requests
- * are refused.
+ * are refused. A fetch takes no thread and 5 KiB at most, so there are enough places for honest
+ * applications while a few addresses fetch slow documents all the time.
  */
-const FETCHES_MAX = 2
+const FETCHES_MAX = 16
 
 /** Longest wait for a connection, and until the whole document is read. Milliseconds. */
 const CONNECT_MS_MAX = 1_000
@@ -24,7 +25,7 @@ const UNREACHED_MAX = 1_000
 /** Fetches the metadata documents of applications. Strangers choose the addresses. */
 export interface DocumentFetches {
   /**
-   * Takes one of the few places for a request that may fetch a document. If the document is being
+   * Takes one of the places for a request that may fetch a document. If the document is being
    * fetched already, the request shares the fetch and takes no place.
    *
    * @returns a function that the request calls when it ends; undefined if it may not fetch now

@@ -8,8 +8,8 @@ import type { Outcome, Scenario } from './scenario.ts'
 const REQUESTS = 20
 const CLIENTS = 3
 
-/** Documents that a node fetches at once. It gives up each after a second. */
-const FETCHES_MAX = 2
+/** A node fetches one document at once for each client. It gives up each after a second. */
+const FETCHES_MAX = CLIENTS
 const FETCH_MS = 1_000
 
 /**
