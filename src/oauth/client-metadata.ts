@@ -108,7 +108,7 @@ function checkedRedirect(given: unknown): URL {
   if (!isRedirectScheme(address)) {
     const scheme = address.protocol.slice(0, 40)
     throw invalidRedirect(
-      `redirect_uris must be https: addresses, addresses of this machine, or addresses with a scheme of the application that has a dot, such as com.example.app:; ${scheme} is none of these`,
+      `redirect_uris must be https: addresses, addresses of this machine, or addresses with a scheme of the application that is a reversed domain name, such as com.example.app:; ${scheme} is none of these`,
     )
   }
   // Some URL parsers drop blanks, and others read a backslash as part of a name.

@@ -14,14 +14,21 @@ export function hasOwnScheme({ protocol }: URL): boolean {
 const KNOWN_SCHEMES = new Set(['claude:', 'cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
 
 /**
+ * A reversed domain name begins with a top-level domain, which has letters alone or is an
+ * internationalised name (RFC 3696, 2).
+ */
+const REVERSED_DOMAIN = /^(?:[a-z]{2,63}|xn--[a-z\d-]+)\./
+
+/**
  * Whether a code may go to an address of this scheme. Schemes of operating systems have no dot
- * (`search-ms:`, `tel:`, `file:`). Schemes of applications are reversed domain names (RFC 8252,
- * 7.1).
+ * (`search-ms:`, `tel:`, `file:`), or begin with no domain (`x-apple.systempreferences:`). Schemes
+ * of applications are reversed domain names (RFC 8252, 7.1). Nobody can check who owns the domain,
+ * so the consent page shows the scheme.
  */
 export function isRedirectScheme(address: URL): boolean {
   const { protocol, host, search } = address
   if (!hasOwnScheme(address)) return true
-  if (protocol.includes('.')) return true
+  if (REVERSED_DOMAIN.test(protocol)) return true
   return KNOWN_SCHEMES.has(protocol) && host.includes('.') && search === ''
 }
 

@@ -21,7 +21,7 @@ function refusalOf(...addresses: unknown[]): string {
 }
 
 describe('an address that an application registers for its codes', () => {
-  it('an address that an application registers for its codes is https, of this machine, or of a scheme with a dot', () => {
+  it('an address that an application registers for its codes is https, of this machine, or of a scheme that is a reversed domain name', () => {
     for (const address of [
       'https://claude.ai/api/mcp/auth_callback',
       'https://vscode.dev/redirect',
@@ -31,8 +31,12 @@ describe('an address that an application registers for its codes', () => {
       'HTTP://LocalHost/callback',
       'com.example.app:/oauth',
       'COM.Example.App://oauth/callback',
+      'com.googleusercontent.apps.123-abc:/oauth2redirect',
+      'xn--p1ai.example:/oauth',
     ])
       redirects(address)
+    for (const address of ['x-apple.systempreferences:com.apple.preference', 'ms-x.y:/cb', 'a.b:/cb', 'x2.example:/cb'])
+      assert.match(refusalOf(address), /is none of these$/, address)
   })
 
   it('an address that an application registers for its codes may have the scheme of a known application, for a part of it that has a name', () => {
