@@ -56,7 +56,8 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   closeBodies(app)
   const allowedMethods = collectMethods(app)
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, baseUrl))
-  const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
+  const { redis, clock } = context
+  const sessions = new OperatorSessions({ redis, clock, operatorToken: config.secrets.operatorToken, log })
   const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
   const guard = {
     ...{ config, sessions, redis: context.redis, db: context.db, clock: context.clock, log },

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { writeSessionCookie } from '../http/request/cookies.ts'
 import type { Log } from '../log.ts'
 import type { Operator } from '../operator/actor.ts'
+import type { RedisClock } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
@@ -24,7 +25,7 @@ export function isSameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected))
 }
 
-/** A session as Redis stores it: the operator, and when it ends, milliseconds since the epoch. */
+/** A session as Redis stores it: the operator, and when it ends by the clock of Redis. */
 interface SessionRecord {
   operator: Operator
   endsAt: number
@@ -37,6 +38,7 @@ interface Remembered extends SessionRecord {
 
 interface SessionDeps {
   redis: RedisConnection
+  clock: Pick<RedisClock, 'now'>
   operatorToken: string
   log: Log
 }
@@ -60,7 +62,7 @@ export class OperatorSessions {
    */
   async begin(operator: Operator): Promise<string> {
     const id = randomBytes(32).toString('base64url')
-    const endsAt = Date.now() + SESSION_SECONDS * 1_000
+    const endsAt = this.#deps.clock.now() + SESSION_SECONDS * 1_000
     this.#remember(id, { operator, endsAt, isStored: await this.#store(id, { operator, endsAt }) })
     return id
   }
@@ -72,10 +74,10 @@ export class OperatorSessions {
   async find(id: string): Promise<Operator | undefined> {
     if (!/^[\w-]{43}$/.test(id)) return undefined
     const remembered = this.#remembered.get(this.#key(id))
-    const known = remembered && remembered.endsAt > Date.now() ? remembered : undefined
+    const known = remembered && remembered.endsAt > this.#deps.clock.now() ? remembered : undefined
     try {
       const stored = readRecord(await this.#deps.redis.get(this.#key(id)))
-      if (stored) {
+      if (stored && stored.endsAt > this.#deps.clock.now()) {
         this.#remember(id, { ...stored, isStored: true })
         return stored.operator
       }
@@ -129,8 +131,7 @@ export class OperatorSessions {
 /** If a record comes from an earlier version, it is ignored and the operator logs in again. */
 function readRecord(text: string | null): SessionRecord | undefined {
   if (text === null || !text.startsWith('{')) return undefined
-  const record = JSON.parse(text) as SessionRecord
-  return record.endsAt > Date.now() ? record : undefined
+  return JSON.parse(text) as SessionRecord
 }
 
 /** `Set-Cookie` that sets the session's cookie, or deletes it if the value is undefined. */

@@ -57,6 +57,19 @@ describe('an operator session', () => {
     assert.match(page.body, /name="name"[^>]* value="Casey Jones"/)
   })
 
+  it('an operator session lasts as long if the clock of the machine of its process is wrong', async (t) => {
+    const earlier = cookieOf(await logIn())
+    for (const hours of [-13, 13]) {
+      const now = Date.now() + hours * 3_600_000
+      const wrong = t.mock.method(Date, 'now', () => now)
+      const cookie = cookieOf(await logIn())
+      assert.equal(await statusWith(cookie), 200)
+      assert.equal(await statusWith(earlier), 200)
+      wrong.mock.restore()
+      assert.equal(await statusWith(cookie), 200)
+    }
+  })
+
   it('an operator session is of no use to somebody who reads Redis', async () => {
     const [, id = ''] = cookieOf(await logIn())?.split('=') ?? []
     const keys = await console_.context.redis.keys('*console*')
