@@ -71,7 +71,7 @@ class LockedError extends Error {}
 async function migrateOnce(databaseUrl: string): Promise<Migrated> {
   const access = new PostgresAccess(databaseUrl, { statementMs: 0, idleInTransactionMs: 0, lockMs: LOCK_MS_MAX })
   await (await openClient(access)).end()
-  const pool = new pg.Pool({ ...access.options, max: 1 })
+  const pool = new pg.Pool({ ...access.options, max: 1, onConnect: liftTransactionLimit })
   // If a connection is lost between two statements, the next statement fails. Without listeners the
   // error would end the process.
   pool.on('error', () => undefined)
@@ -95,6 +95,11 @@ async function migrateOnce(databaseUrl: string): Promise<Migrated> {
   } finally {
     await db.destroy()
   }
+}
+
+/** Postgres has the setting since version 17. All migrations run in the same transaction. */
+async function liftTransactionLimit(client: pg.ClientBase): Promise<void> {
+  await client.query(`select set_config(name, '0', false) from pg_settings where name = 'transaction_timeout'`)
 }
 
 /** The migrations of newer versions that the database has. */

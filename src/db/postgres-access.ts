@@ -24,6 +24,8 @@ const SESSION = {
   // Writes the shortest text that parses to the same double.
   extra_float_digits: '1',
   standard_conforming_strings: 'on',
+  // The pool closes idle connections itself.
+  idle_session_timeout: '0',
 }
 
 /** Limits that the server enforces, milliseconds; 0: no limit. */

@@ -16,6 +16,7 @@ import { closeDemoAccount, type DemoAccount, loadDemoAccount } from './demo-acco
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
+import { addressOf } from './embedded/postgres-roles.ts'
 import { wasLeftBehind } from './embedded/private-dir.ts'
 import { startRedis } from './embedded/redis.ts'
 import { probeNow } from './probe-now.ts'
@@ -144,7 +145,8 @@ function throwIfEnding(): void {
  * known yet.
  */
 function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secrets: Record<string, string>): void {
-  const standIns = { DATABASE_URL: databaseUrl ?? 'postgres://embedded', REDIS_URL: redisUrl ?? 'redis://embedded' }
+  const embeddedUrl = addressOf({ port: 5432, superuserPassword: '', password: '' })
+  const standIns = { DATABASE_URL: databaseUrl ?? embeddedUrl, REDIS_URL: redisUrl ?? 'redis://embedded' }
   loadConfig({ ...environment, ...secrets, ...standIns })
 }
 

@@ -123,6 +123,10 @@ describe('the command that migrates', () => {
     }
     const dump = await openClient(new PostgresAccess(databaseUrl))
     t.after(() => dump.end())
+    // The wait for a lock is longer.
+    await sql`alter database ${sql.id(new URL(databaseUrl).pathname.slice(1))} set transaction_timeout = 400`.execute(
+      db,
+    )
     await dump.query('begin; lock table api_keys in access share mode')
     const { output, ended } = run(databaseUrl)
     await until(() => output() !== '')

@@ -30,6 +30,7 @@ const FOREIGN = {
   // It holds for the statement that puts our value in its place.
   statement_timeout: '1001',
   idle_in_transaction_session_timeout: '1',
+  idle_session_timeout: '60000',
   default_transaction_isolation: 'serializable',
 }
 
@@ -66,7 +67,8 @@ async function readEverything(url: string): Promise<unknown[]> {
         select timestamptz '2026-11-25 01:02:03+00' as time, '\\x00ff'::bytea as bytes, 0.1::float8 + 0.2 as float,
                date_trunc('day', timestamptz '2026-11-25 01:02:03+00') as day,
                current_setting('transaction_isolation') as isolation, current_setting('search_path') as path,
-               current_setting('statement_timeout') as longest`.execute(db)
+               current_setting('statement_timeout') as longest,
+               current_setting('idle_session_timeout') as idle`.execute(db)
     const { rows } = await read()
     const { rows: inTransaction } = await db.transaction().execute(() => read())
     assert.deepEqual(inTransaction, rows)
@@ -84,6 +86,7 @@ const EVERYTHING = [
   'read committed',
   '"$user", public',
   '1500ms',
+  '0',
 ]
 
 describe('every connection to Postgres', () => {

@@ -58,6 +58,9 @@ after(async () => {
 
 let starts = 0
 
+/** Variables of libpq for another Postgres. */
+const OTHER_POSTGRES = { PGHOST: '203.0.113.1', PGSSLMODE: 'on', PGSSLROOTCERT: '/nowhere', PGOPTIONS: '-c a=b' }
+
 /**
  * Runs the service on the test's folder, the first time exactly as people do. The processes that it
  * starts carry a mark by which the test finds them.
@@ -77,6 +80,7 @@ function run(
       DATA_DIR: folder,
       PORT: String(port),
       OPS_PORT: '0',
+      ...OTHER_POSTGRES,
       ...addresses,
       ...environment,
     },
