@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { unread } from './http/answer/unread-stream.ts'
+import { shareAnswer } from './http/request/any-origin.ts'
 import { decodable } from './http/request/decodable.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
@@ -48,13 +49,15 @@ export function hookRequests(
   const allowOrigin = allowOrigins(config.http.corsOrigins)
   /** @returns whether the request is a preflight: its answer needs no route. */
   const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    shareAnswer(request, reply)
+    const isPreflight = allowOrigin?.(request, reply) === true
     checkHead(request)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     // Programs send no cookies.
     if (request.headers.cookie !== undefined) acceptPortalSession(request, baseUrl)
     if (isAnonymous(request)) clients.takeAnonymous(request)
-    if (allowOrigin?.(request, reply)) return true
+    if (isPreflight) return true
     checkHeld(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Checked before the body is read. If the route does not exist, errors of the body do not

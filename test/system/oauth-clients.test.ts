@@ -335,6 +335,7 @@ describe('a client that signs in', () => {
   it('a client that signs in from a page of another origin may call every endpoint of the flow, and read its refusals', async () => {
     const origin = 'https://app.example'
     const asked = 'content-type, mcp-protocol-version'
+    const mayRead = ({ headers }: Response) => ['*', origin].includes(headers.get('access-control-allow-origin') ?? '')
     const endpoints: [method: string, path: string][] = [
       ['GET', '/.well-known/oauth-protected-resource'],
       ['GET', '/.well-known/oauth-protected-resource/mcp'],
@@ -355,12 +356,11 @@ describe('a client that signs in', () => {
       const answered = ['allow-origin', 'allow-methods', 'allow-headers', 'max-age']
       assert.deepEqual(
         [preflight.status, ...answered.map((name) => preflight.headers.get(`access-control-${name}`))],
-        [204, origin, method, asked, '3600'],
+        [204, '*', method, asked, '3600'],
         path,
       )
       const response = await fetch(url + path, { method, headers: { origin } })
-      assert.equal(response.headers.get('access-control-allow-origin'), origin, path)
-      assert.match(response.headers.get('vary') ?? '', /Origin/, path)
+      assert.ok(mayRead(response), path)
       await response.text()
     }
     const large = await fetch(`${url}/oauth/register`, {
@@ -368,7 +368,7 @@ describe('a client that signs in', () => {
       headers: { origin },
       body: 'x'.repeat(17_000),
     })
-    assert.deepEqual([large.status, large.headers.get('access-control-allow-origin')], [413, origin])
+    assert.deepEqual([large.status, mayRead(large)], [413, true])
   })
 
   it('a client that signs in may send its registration without a length, and one above 16 KiB is refused while it arrives', async () => {

@@ -1,13 +1,36 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The method with which pages of any origin may call the route. Absent: none may. */
+    sharedMethod?: 'GET' | 'POST'
+  }
+}
+
 /**
  * Lets pages of any origin read the answers of a scope's routes. The routes are public and use no
  * credential.
  */
 export function openToAnyOrigin(app: FastifyInstance): void {
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.header('access-control-allow-origin', '*')
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, sharedMethod: 'GET' }
   })
+}
+
+/**
+ * Sets the headers that let the page of a request read its answer. It comes before all checks, so
+ * that the page can also read a refusal, and how long to wait after it.
+ */
+export function shareAnswer({ headers, routeOptions }: FastifyRequest, reply: FastifyReply): void {
+  const { sharedMethod } = routeOptions.config
+  if (sharedMethod === undefined) return
+  reply.header('access-control-allow-origin', '*')
+  reply.header('access-control-expose-headers', 'WWW-Authenticate, Retry-After')
+  if (headers['access-control-request-method'] === undefined) return
+  reply.header('access-control-allow-methods', sharedMethod)
+  reply.header('access-control-max-age', PREFLIGHT_SECONDS)
+  const requested = headers['access-control-request-headers']
+  if (requested !== undefined) reply.header('access-control-allow-headers', requested)
 }
 
 /** How long a browser may remember the answer to a preflight, seconds. */
@@ -28,18 +51,9 @@ export interface SharedRoute {
  * routes ignore cookies.
  */
 export function shareRoutes(app: FastifyInstance, routes: SharedRoute[]): void {
-  const methodOf = new Map(routes.map(({ method, path }) => [path, method]))
-  app.addHook('onRequest', async ({ headers, routeOptions }, reply) => {
-    reply.header('vary', 'Origin').header('access-control-allow-origin', headers.origin ?? '*')
-    reply.header('access-control-expose-headers', 'WWW-Authenticate, Retry-After')
-    if (headers['access-control-request-method'] === undefined) return
-    reply.header('access-control-allow-methods', methodOf.get(routeOptions.url ?? ''))
-    reply.header('access-control-max-age', PREFLIGHT_SECONDS)
-    const requested = headers['access-control-request-headers']
-    if (requested !== undefined) reply.header('access-control-allow-headers', requested)
-  })
   for (const { method, path, anonymousUnits = 1, handler } of routes) {
-    app.route({ method, url: path, schema: { hide: true }, config: { anonymousUnits }, handler })
-    app.options(path, { schema: { hide: true } }, async (_request, reply) => reply.status(204).send())
+    const config = { sharedMethod: method }
+    app.route({ method, url: path, schema: { hide: true }, config: { ...config, anonymousUnits }, handler })
+    app.options(path, { schema: { hide: true }, config }, async (_request, reply) => reply.status(204).send())
   }
 }
