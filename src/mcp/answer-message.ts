@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
 import { acceptsType } from '../http/request/accept.ts'
-import { type MessageError, readMessage } from './read-message.ts'
+import { isId, type MessageError, readMessage } from './read-message.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
 /** A message, with the headers of its HTTP request. */
@@ -53,7 +53,11 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   const revision = unknownRevision(given)
   if (revision !== undefined) return refuseRevision(given.body, revision)
   const read = readMessage(given.body)
-  if ('error' in read) return inAcceptedForm(errorTo(given.body, read.error), accepted)
+  if ('error' in read) {
+    const answer = errorTo(given.body, read.error)
+    if (read.error.code === ProtocolErrorCode.InvalidRequest) return Response.json(answer, { status: 400 })
+    return inAcceptedForm(answer, accepted)
+  }
   const message = { url: given.url, headers: given.headers, body: read.message }
   const { body } = message
   await cancelRequest(deps, body)
@@ -95,7 +99,8 @@ function refuseRevision(body: unknown, revision: string): Response {
 
 /** The answer with an error to a message that no method handles. */
 function errorTo(body: unknown, error: MessageError): object {
-  return { jsonrpc: '2.0', id: Object(body).id ?? null, error }
+  const { id } = Object(body)
+  return { jsonrpc: '2.0', id: isId(id) ? id : null, error }
 }
 
 /**

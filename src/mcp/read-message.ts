@@ -74,13 +74,27 @@ function withoutNulls(value: unknown): unknown {
 
 function checked(message: Record<string, unknown>): { message: unknown } | { error: MessageError } {
   const { id, method, params = {} } = message
+  if (id !== undefined && !isId(id)) return invalidRequest('Member id must be a string or a whole number.')
   // A notification gets no answer, so an error in it cannot be reported.
-  if (id === undefined || typeof method !== 'string' || !Object.hasOwn(REQUESTS, method)) return { message }
+  if (id === undefined) return { message }
+  if (typeof method !== 'string') {
+    const isAnswer = message.result !== undefined || message.error !== undefined
+    return isAnswer ? { message } : invalidRequest('Member method is required.')
+  }
+  // The library answers that it does not know the method, but only if it can read the parameters.
+  if (!Object.hasOwn(REQUESTS, method)) return { message: isObject(params) ? message : { ...message, params: {} } }
   const schema = REQUESTS[method as keyof typeof REQUESTS]
   const expected = method.startsWith('tasks/') ? 'tasks/get' : method
   const result = schema['~standard'].validate({ method: expected, params })
   const [issue] = result instanceof Promise ? [] : (result.issues ?? [])
   return issue ? { error: { code: ProtocolErrorCode.InvalidParams, message: words(issue, params) } } : { message }
+}
+
+/** Whether a value can be the id of a request. */
+export const isId = (id: unknown): boolean => typeof id === 'string' || Number.isInteger(id)
+
+function invalidRequest(message: string): { error: MessageError } {
+  return { error: { code: ProtocolErrorCode.InvalidRequest, message } }
 }
 
 interface Issue {
@@ -101,7 +115,10 @@ function words({ message, path = [] }: Issue, params: unknown): string {
     const meant = nearestName(last, given)
     return sentence(`Argument ${shown} is required${meant === undefined ? '' : `; ${meant} is not known`}`)
   }
-  return sentence(`Argument ${shown} is invalid: ${message.replace(/^Invalid input: /, '').split('\n', 1)[0]}`)
+  const [reason = ''] = message.replace(/^Invalid input(: )?/, '').split('\n', 1)
+  // JSON has no records.
+  const why = reason === '' ? '' : `: ${reason.replace('expected record', 'expected object')}`
+  return sentence(`Argument ${shown} is invalid${why}`)
 }
 
 /** Members that are never the misspelling of another member. */

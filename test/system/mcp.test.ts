@@ -532,6 +532,23 @@ describe('the MCP servers', () => {
     assert.deepEqual([status, answer], [200, { jsonrpc: '2.0', id: 1, result: {} }])
   })
 
+  it('the MCP servers say which member of a message is wrong, and do not know an unknown method whatever its parameters are', async () => {
+    const ask = (message: object) =>
+      send(gateway, '/mcp', { key: account.test, headers: accept, body: { jsonrpc: '2.0', ...message } })
+    for (const id of [null, 1.5, true, {}]) {
+      const { status, body } = await ask({ id, method: 'ping' })
+      const error = { code: -32_600, message: 'Member id must be a string or a whole number.' }
+      assert.deepEqual([status, body], [400, { jsonrpc: '2.0', id: null, error }])
+    }
+    const { status, body } = await ask({ id: 7 })
+    const error = { code: -32_600, message: 'Member method is required.' }
+    assert.deepEqual([status, body], [400, { jsonrpc: '2.0', id: 7, error }])
+    for (const params of [[1], 'all', 5]) {
+      const { body: unknown } = await ask({ id: 1, method: 'prompts/get', params })
+      assert.equal(unknown.error?.code, -32_601, JSON.stringify(unknown))
+    }
+  })
+
   it('the MCP servers treat null as an absent parameter of any method, and report an invalid parameter in one sentence', async () => {
     const ask = async (method: string, params: unknown) => {
       const answer = await send(gateway, '/mcp', {
@@ -575,6 +592,8 @@ describe('the MCP servers', () => {
       ['resources/read', { uri: null }, /^Argument uri is required\.$/],
       ['initialize', { capabilities: 5 }, /^Argument \S+ is /],
       ['ping', { _meta: 5 }, /^Argument _meta is invalid: /],
+      ['ping', { _meta: { progressToken: {} } }, /^Argument _meta.progressToken is invalid\.$/],
+      ['tools/call', { name: 'search_apis', arguments: 5 }, /: expected object, received number\.$/],
     ]
     for (const [method, params, message] of refused) {
       const { error } = await ask(method, params)
