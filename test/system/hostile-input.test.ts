@@ -410,6 +410,8 @@ describe('hostile input', () => {
 
   it('hostile input in the path is decoded once and refused if it names nothing', async () => {
     await withoutEffect(async () => {
+      const file = await sendRaw(gateway.url, rawRequest({ method: 'GET', path: '/docs/apis/%ff.md' }))
+      assertRefused(file, 404, 'NOT_FOUND', 'a file')
       for (const segment of [
         '%00',
         '%zz',

@@ -58,12 +58,12 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
  * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details
  */
 export function refuseUnrouted(
-  { url }: Pick<FastifyRequest, 'url'>,
+  { method, url }: Pick<FastifyRequest, 'method' | 'url'>,
   allowedMethods: AllowedMethods,
   details: { hint?: string } = {},
 ): never {
   const allow = allowedMethods(url)
-  throw allow.length > 0 ? methodNotAllowed(allow) : new GatewayError('NOT_FOUND', details)
+  throw allow.length > 0 && !allow.includes(method) ? methodNotAllowed(allow) : new GatewayError('NOT_FOUND', details)
 }
 
 /** The message names the methods too, because many clients show only the body. */
