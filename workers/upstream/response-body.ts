@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib'
 import { parseKeepingDigits } from '../../src/catalog/long-numbers.ts'
+import { contentCodings } from '../../src/http/content-codings.ts'
 import type { MemoryShare } from './answer-memory.ts'
 
 /** Bytes of a body that are read without a request for memory. */
@@ -77,12 +78,6 @@ export class BodyReader {
 const CODINGS_MAX = 4
 
 /**
- * Names of no coding: some servers write the charset, or that there is no coding, in the place of a
- * coding.
- */
-const NO_CODINGS = new Set(['', 'identity', 'none', 'utf-8', 'utf8'])
-
-/**
  * Decodes a body. Its codings are listed in the order in which the server applied them (RFC 9110,
  * 8.4). A small body may decode to a huge one, so the result of every step has the same limits as
  * the bytes read.
@@ -91,10 +86,7 @@ const NO_CODINGS = new Set(['', 'identity', 'none', 'utf-8', 'utf8'])
  */
 export async function decodeBody(bytes: Buffer, encoding: string, bounds: BodyBounds): Promise<Buffer> {
   if (bytes.length === 0) return bytes
-  const names = encoding
-    .split(',')
-    .map((name) => name.trim().toLowerCase())
-    .filter((name) => !NO_CODINGS.has(name))
+  const names = contentCodings(encoding)
   if (names.length > CODINGS_MAX) throw new BodyUnreadableError('body has too many encodings')
   if (!names.every((name) => Object.hasOwn(DECODERS, name)))
     throw new BodyUnreadableError('body has an encoding that was not requested')

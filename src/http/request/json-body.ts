@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { readingOf } from '../../catalog/exact-number.ts'
 import { GatewayError } from '../../errors.ts'
+import { contentCodings } from '../content-codings.ts'
 import { CALL_BYTES_MAX } from './body-limits.ts'
 import { isName, sentence } from './violation-words.ts'
 import { isWellFormed } from './well-formed.ts'
@@ -58,10 +59,9 @@ const SPELLED_TEXT_MAX = 65_536
  */
 export function readJsonBody(headers: IncomingHttpHeaders, bytes: Buffer): unknown {
   const type = headers['content-type'] ?? ''
-  const coding = headers['content-encoding'] || 'identity'
-  if (!/^\s*application\/json\s*(;|$)/i.test(type) || !/^\s*identity\s*$/i.test(coding)) {
-    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE')
-  }
+  if (!/^\s*application\/json\s*(;|$)/i.test(type)) throw new GatewayError('UNSUPPORTED_MEDIA_TYPE')
+  if (contentCodings(headers['content-encoding'] ?? '').length > 0)
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'The body must not be compressed.' })
   return parseJsonBody(bytes)
 }
 

@@ -227,10 +227,15 @@ describe('a JSON body', () => {
         )
       }
     }
-    for (const coding of ['', 'identity', 'Identity', ' IDENTITY ']) {
+    for (const coding of ['', 'identity', 'Identity', ' IDENTITY ', 'identity, identity', ',identity,', 'utf-8']) {
       const headers = { 'content-type': 'application/json', 'content-encoding': coding }
       assert.deepEqual(readJsonBody(headers, Buffer.from('{}')), {}, coding)
     }
+    for (const coding of ['gzip', 'identity, br', 'x'])
+      assert.throws(
+        () => readJsonBody({ 'content-type': 'application/json', 'content-encoding': coding }, Buffer.from('{}')),
+        /The body must not be compressed/,
+      )
     for (const type of ['application/jsonp', 'text/json; charset=utf-8', 'application/x+json', ''])
       assert.throws(
         () => readJsonBody({ 'content-type': type }, Buffer.from('{}')),
