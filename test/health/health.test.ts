@@ -506,14 +506,15 @@ describe('health in Redis', () => {
     assert.equal(late.kind, 'slot')
   })
 
-  it('health in Redis leaves the half-open slot of an open breaker to a probe while the calls of a caller failed of late', async () => {
+  it('health in Redis leaves the half-open slot of an open breaker to a probe while the calls of a caller failed of late, or said nothing in the slot', async () => {
     const name = slug()
     await fail(name, START, 5)
     const acquire = (voter: string, now: number) => acquireHalfOpenSlot(redis, name, { token: voter, voter, now })
     assert.deepEqual(await acquire('a', START + 30_000), { kind: 'probe' })
     assert.deepEqual(await acquire('a', START + 29_500), { kind: 'wait', waitMs: 500 })
     assert.deepEqual(await acquire('other', START + 30_000), { kind: 'slot' })
-    await recordAttempt(redis, name, { ...plain, result: 'none', slot: 'other', now: START + 30_000 })
+    await recordAttempt(redis, name, { ...plain, result: 'none', slot: 'other', voter: 'other', now: START + 30_000 })
+    assert.deepEqual(await acquire('other', START + 30_000), { kind: 'probe' }, 'its attempt said nothing')
     assert.deepEqual(await acquire('a', START + VOTE_MS - 1), { kind: 'probe' })
     assert.deepEqual(await acquire('a', START + VOTE_MS), { kind: 'slot' })
   })

@@ -403,12 +403,12 @@ export const MUTATIONS: Mutation[] = [
     'elseif isDue and isOwnFault then',
     'elseif isDue then',
   ),
-  health('record-attempt', 'a caller has a vote for each failure', ' and not (isVote and voter == account)'),
+  health('record-attempt', 'a caller has a vote for each failure', ' and not (isAdded and caller == account)'),
   health('record-attempt', 'votes are for ever', 'now - tonumber(at) < VOTE_MS and ', 'VOTE_MS and '),
   health(
     'record-attempt',
     'votes of before a good attempt open a breaker',
-    "tonumber(voter[2]) >= num('okAt')",
+    "tonumber(string.match(voter, '@(.*)')) >= num('okAt')",
     'true',
   ),
   health('record-attempt', 'voters are kept without bound', '> VOTERS_MAX then', '> 2 * VOTERS_MAX then'),
@@ -708,8 +708,8 @@ export const MUTATIONS: Mutation[] = [
   health(
     'acquire-half-open-slot',
     'a caller whose calls failed long ago gets no slot',
-    'if voter == caller and now - tonumber(at) < VOTE_MS then',
-    'if voter == caller and VOTE_MS then',
+    'if each == caller and now - tonumber(at) < VOTE_MS then',
+    'if each == caller and VOTE_MS then',
   ),
   health(
     'acquire-half-open-slot',

@@ -3,8 +3,8 @@
      Input   KEYS[1] health hash
              ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1:
                      skips the pause;
-             ARGV[6] the caller, empty for a probe: a caller that failed of late would only hold the
-                     breaker open
+             ARGV[6] the caller, empty for a probe: a caller that failed of late, or whose half-open
+                     attempt said nothing, would only hold the breaker open
      Output  {'closed', 0} · {'slot', 0} · {'wait', ms until the next question} · {'probe', 0}: a
              probe is to be made instead ]]
 --- @include "../../redis/lua/clock.lua"
@@ -19,8 +19,9 @@ if waitMs > 0 then
   if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, HALF_OPEN_WAIT_MS))} end
   if not skipsPause then return {'wait', math.ceil(waitMs)} end
 end
-for voter, at in string.gmatch(caller ~= '' and h.voters or '', '([^@,]+)@([^,]+)') do
-  if voter == caller and now - tonumber(at) < VOTE_MS then return {'probe', 0} end
+local refused = caller ~= '' and (h.voters or '') .. ',' .. (h.idlers or '') or ''
+for each, at in string.gmatch(refused, '([^@,]+)@([^,]+)') do
+  if each == caller and now - tonumber(at) < VOTE_MS then return {'probe', 0} end
 end
 redis.call('HSET', key, 'trialBy', token, 'trialAt', text(now + leaseMs))
 redis.call('PUBLISH', HEALTH_CHANNEL, slug)

@@ -81,17 +81,20 @@ local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATE
 
 -- Each caller has one vote, however often its calls fail. Counted are the callers with recent
 -- failures, and how many of them have failed since the last good attempt.
-local voters, votesInRow = {}, 0
-local isVote = (isFailure or isInRow) and isPlain and source == 'call' and account ~= ''
-for voter, at in string.gmatch(h.voters or '', '([^@,]+)@([^,]+)') do
-  if now - tonumber(at) < VOTE_MS and not (isVote and voter == account) then voters[#voters + 1] = { voter, at } end
+-- A list of callers and when each was added. An old entry is left out.
+local function withCaller(list, isAdded)
+  local callers = {}
+  for caller, at in string.gmatch(list or '', '([^@,]+)@([^,]+)') do
+    if now - tonumber(at) < VOTE_MS and not (isAdded and caller == account) then callers[#callers + 1] = caller .. '@' .. at end
+  end
+  if isAdded then callers[#callers + 1] = account .. '@' .. text(now) end
+  if #callers > VOTERS_MAX then table.remove(callers, 1) end
+  return callers
 end
-if isVote then voters[#voters + 1] = { account, text(now) } end
-if #voters > VOTERS_MAX then table.remove(voters, 1) end
-local voterTexts = {}
-for index, voter in ipairs(voters) do
-  voterTexts[index] = voter[1] .. '@' .. voter[2]
-  if tonumber(voter[2]) >= num('okAt') then votesInRow = votesInRow + 1 end
+local isOfCaller = source == 'call' and account ~= ''
+local voters, votesInRow = withCaller(h.voters, (isFailure or isInRow) and isPlain and isOfCaller), 0
+for _, voter in ipairs(voters) do
+  if tonumber(string.match(voter, '@(.*)')) >= num('okAt') then votesInRow = votesInRow + 1 end
 end
 local hasProbeFailed = run < 0 and (h.rowPlain == '1' or isInRow and source == 'probe')
 -- Whether the upstream itself caused the failures in a row.
@@ -109,6 +112,9 @@ local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
+-- The callers whose half-open attempts said nothing, for example because the caller left. They
+-- could otherwise hold the slot again and again.
+local idlers = withCaller(h.idlers, holdsSlot and result == 'none' and isOfCaller)
 -- The fields are called trialAt (while the slot is held: the end of its lease) and trialBy, because
 -- earlier versions read the same hash. @until 0.4.0
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
@@ -157,7 +163,7 @@ end
 
 redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
   'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
-  'voters', table.concat(voterTexts, ','), 'rowPlain', hasProbeFailed and 1 or 0, 'confirmAt', text(confirmAt),
+  'voters', table.concat(voters, ','), 'idlers', table.concat(idlers, ','), 'rowPlain', hasProbeFailed and 1 or 0, 'confirmAt', text(confirmAt),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then
   redis.call('HSET', key, 'okAt', text(now))
