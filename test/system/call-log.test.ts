@@ -166,20 +166,44 @@ describe('the log of calls of an account', () => {
     return { headers: response.headers, text: await response.text() }
   }
 
+  /**
+   * Makes a log of many pages of several megabytes, of which a client that does not read gets the
+   * first pages alone.
+   */
+  const fillLog = (of: Account, keyId: string | null = null) =>
+    sql(
+      gateway,
+      `insert into call_log (id, at, account_id, key_id, status, total_ms, mode, via, slug, endpoint)
+       select gen_random_uuid(), now(), $1, $2, 200, 1, 'live', 'call', 'weather', repeat('x', 10000)
+         from generate_series(1, 4000)`,
+      [of.id, keyId],
+    )
+  const beginExport = async (by: Account, path: string) => {
+    const headers = { authorization: `Bearer ${by.token}`, accept: 'application/x-ndjson' }
+    const answer = await fetch(`${gateway.url}${path}`, { headers })
+    assert.equal(answer.status, 200)
+    return answer
+  }
+
   it('an export ends when the session ends that began it', async () => {
     const person = await signUp(gateway)
-    // Pages of several megabytes, of which a client that does not read gets the first pages alone.
-    await sql(
-      gateway,
-      `insert into call_log (id, at, account_id, status, total_ms, mode, via, slug, endpoint)
-       select gen_random_uuid(), now(), $1, 200, 1, 'live', 'call', 'weather', repeat('x', 10000)
-         from generate_series(1, 4000)`,
-      [person.id],
-    )
-    const headers = { authorization: `Bearer ${person.token}`, accept: 'application/x-ndjson' }
-    const answer = await fetch(`${gateway.url}/v1/logs`, { headers })
-    assert.equal(answer.status, 200)
+    await fillLog(person)
+    const answers = [await beginExport(person, '/v1/logs'), await beginExport(person, '/v1/me/export')]
     assert.equal((await send(gateway, '/v1/auth/logout', { method: 'POST', token: person.token })).status, 204)
+    for (const answer of answers) await assert.rejects(answer.text())
+  })
+
+  it('an export of the calls of a team ends when its reader leaves the team', async () => {
+    const [owner, admin] = [await signUp(gateway), await signUp(gateway)]
+    const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
+    const members = `/v1/teams/${team.id}/members`
+    const invited = { token: owner.token, body: { email: admin.email, role: 'admin' } }
+    assert.equal((await send(gateway, members, invited)).status, 201)
+    const { body: key } = await send(gateway, '/v1/keys', { token: owner.token, body: { teamId: team.id } })
+    await fillLog(owner, key.id)
+    const answer = await beginExport(admin, `/v1/logs?teamId=${team.id}`)
+    const left = { method: 'DELETE', token: owner.token }
+    assert.equal((await send(gateway, `${members}/${admin.id}`, left)).status, 204)
     await assert.rejects(answer.text())
   })
 
