@@ -47,13 +47,6 @@ export class CallerLeftError extends GatewayError {
   }
 }
 
-/** How long a caller waits for a reply. */
-interface CallerWait {
-  /** Rejects when the wait is over; never resolves. */
-  over: Promise<never>
-  throwIfOver: () => void
-}
-
 /** How a call ended while its caller waited. `accepted`: it is asynchronous and continues. */
 export type CallResult = { kind: 'accepted' } | FinalResult
 
@@ -77,8 +70,14 @@ interface CallToRun extends Pick<Admitted, 'job' | 'queueing'> {
 /**
  * Runs a call on its node: queues it, waits for its reply, and withdraws it if the wait ends first.
  * An asynchronous call that is queued continues, even if this node ends. Never throws.
+ *
+ * @param waitOver rejects when nobody waits any longer; never resolves
  */
-export async function runPendingCall(deps: PendingDeps, call: CallToRun, wait: CallerWait): Promise<CallResult> {
+export async function runPendingCall(
+  deps: PendingDeps,
+  call: CallToRun,
+  waitOver: Promise<never>,
+): Promise<CallResult> {
   const { queueing } = call
   const job = queuedJob(deps, call)
   const { mustNotRepeat, keys, giveSpareRoomBack } = queueing
@@ -87,12 +86,13 @@ export async function runPendingCall(deps: PendingDeps, call: CallToRun, wait: C
   let jobId: string | undefined
   let verdict: FailedResult['verdict'] | undefined
   try {
-    wait.throwIfOver()
+    // The caller may have left during admission.
+    await Promise.race([waitOver, undefined])
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntryOf(job, keys))
     const toQueue = { call: job, mayShareJob: !job.isAsync && !mustNotRepeat }
     const { tracing } = deps.telemetry
     jobId = await (tracing ? enqueueTraced(tracing, deps, toQueue) : deps.queues.enqueue(toQueue))
-    const answer = await Promise.race([reply, wait.over])
+    const answer = await Promise.race([reply, waitOver])
     const { head } = answer
     deps.known.learn(job, keys?.answer, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
@@ -212,7 +212,7 @@ export async function awaitCall(
   const onTimeout = () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
   const wait = waitForCaller(socket, waitMs, onTimeout)
   try {
-    return await runPendingCall(deps, admitted, wait)
+    return await runPendingCall(deps, admitted, wait.over)
   } finally {
     wait.end()
   }
@@ -222,25 +222,20 @@ export async function awaitCall(
  * Waits while the caller is connected. An AbortController with listeners would cost several times
  * as much for every call.
  */
-function waitForCaller(socket: CallerSocket, waitMs: number, onTimeout: () => Error): CallerWait & { end: () => void } {
+function waitForCaller(
+  socket: CallerSocket,
+  waitMs: number,
+  onTimeout: () => Error,
+): { over: Promise<never>; end: () => void } {
   const { promise: over, reject } = Promise.withResolvers<never>()
   // The wait may end before anybody listens.
   over.catch(() => undefined)
-  let reason: Error | undefined
-  const endWith = (error: Error): void => {
-    reason ??= error
-    reject(error)
-  }
-  const onClose = () => endWith(new CallerLeftError())
-  const timer = setTimeout(() => endWith(onTimeout()), waitMs)
-  // The caller may have left during admission.
+  const onClose = () => reject(new CallerLeftError())
+  const timer = setTimeout(() => reject(onTimeout()), waitMs)
   if (socket.destroyed) onClose()
   else socket.once('close', onClose)
   return {
     over,
-    throwIfOver: () => {
-      if (reason) throw reason
-    },
     end: () => {
       clearTimeout(timer)
       socket.off('close', onClose)

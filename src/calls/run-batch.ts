@@ -154,8 +154,7 @@ async function runUnit(
     const over = rejectOnAbort(end)
     // The wait may end before anybody listens.
     over.catch(() => undefined)
-    const wait = { over, throwIfOver: () => end.throwIfAborted() }
-    const ended = await runPendingCall(deps, { job: due, queueing, arrival }, wait)
+    const ended = await runPendingCall(deps, { job: due, queueing, arrival }, over)
     if (ended.kind === 'accepted') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }
   } catch (refusal) {

@@ -1,25 +1,10 @@
-import { randomFillSync } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/schema'
 
-const ID_BYTES = 16
-
-/**
- * Random bytes for the next ids. An id from these bytes takes an eighth of the time of a UUID whose
- * hyphens are removed.
- */
-const randomBytes = Buffer.alloc(256 * ID_BYTES)
-let randomBytesUsed = randomBytes.length
-
-/** A new id of a call or a request: its kind and 32 hexadecimal digits, like a UUID. */
+/** A new id of a call or a request: its kind, and a UUID without hyphens. */
 export function createId(kind: 'call' | 'req'): string {
-  if (randomBytesUsed === randomBytes.length) {
-    randomFillSync(randomBytes)
-    randomBytesUsed = 0
-  }
-  const start = randomBytesUsed
-  randomBytesUsed += ID_BYTES
-  return `${kind}_${randomBytes.toString('hex', start, randomBytesUsed)}`
+  return `${kind}_${randomUUID().replaceAll('-', '')}`
 }
 
 /** How a call reached the gateway, for the log of calls. */
