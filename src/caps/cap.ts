@@ -3,7 +3,7 @@ import { Batcher } from '../async/batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
-import { type CapBucket, memberOf, type WaitingCall, type WaitQueueEntry } from '../queue/wait-queue-entry.ts'
+import { type CapBucket, memberOf, type WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
@@ -48,8 +48,6 @@ export interface UpstreamLimit {
   /** Permit of the request whose response said it. */
   observedBy: PermitId
 }
-
-export type QueuedCall = WaitingCall & Pick<WaitQueueEntry, 'coalescedKey'>
 
 export interface CapDeps {
   redis: RedisConnection
@@ -199,7 +197,7 @@ export class Cap {
   }
 
   /** Reads the present state of the cap, for a queued call or for a call that would arrive now. */
-  async read(call?: QueuedCall): Promise<CapState> {
+  async read(call?: WaitQueueEntry): Promise<CapState> {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
     return readState((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
@@ -209,7 +207,7 @@ export class Cap {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
 
-  #keysWith(call: QueuedCall | undefined): string[] {
+  #keysWith(call: WaitQueueEntry | undefined): string[] {
     return call?.coalescedKey === undefined ? this.#keys : [...this.#keys, call.coalescedKey]
   }
 

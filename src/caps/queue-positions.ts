@@ -1,16 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import type { QueuedCall } from './cap.ts'
+import type { WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { UpstreamCaps } from './upstream-caps.ts'
 
 /** How long a position is reused for further polls of its call, milliseconds. */
 const POSITION_TTL_MS = 500
 
 const CALLS_MAX = 10_000
-
-interface Question {
-  api: { slug: string }
-  call: QueuedCall & { bucket: string }
-}
 
 export interface QueuePosition {
   /** Calls before it, or before the call whose answer it shares; -1 if neither is in the queue. */
@@ -25,7 +20,7 @@ export interface QueuePosition {
  * the position of each call at most twice a second.
  */
 export class QueuePositions {
-  readonly #positions: LRUCache<string, QueuePosition & { readAt: number }, Question>
+  readonly #positions: LRUCache<string, QueuePosition & { readAt: number }, WaitQueueEntry>
 
   constructor(caps: Pick<UpstreamCaps, 'of'>) {
     this.#positions = new LRUCache({
@@ -34,16 +29,16 @@ export class QueuePositions {
       // If look-ups of other calls evict a look-up from the cache, its callers still get the
       // position.
       ignoreFetchAbort: true,
-      fetchMethod: async (_id, _known, { context: { api, call } }) => {
-        const { ahead, nextSlotMs } = await caps.of(api, call.bucket).read(call)
+      fetchMethod: async (_id, _known, { context: call }) => {
+        const { ahead, nextSlotMs } = await caps.of(call, call.bucket).read(call)
         return { ahead, etaMs: nextSlotMs, readAt: performance.now() }
       },
     })
   }
 
   /** @throws what Redis throws */
-  async of(question: Question): Promise<QueuePosition> {
-    const { ahead, etaMs, readAt } = await this.#positions.forceFetch(question.call.id, { context: question })
+  async of(call: WaitQueueEntry): Promise<QueuePosition> {
+    const { ahead, etaMs, readAt } = await this.#positions.forceFetch(call.id, { context: call })
     return { ahead, etaMs: Math.max(0, Math.round(etaMs - (performance.now() - readAt))) }
   }
 }

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobsOptions } from 'bullmq'
+import Type, { type Static } from 'typebox'
+import { Compile } from 'typebox/schema'
 import { apiSlugOf } from '../catalog/fallback.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
@@ -23,28 +25,32 @@ export function probeTitle(jobId: string): string {
 }
 
 /** Makes a worker send the upstream's cheapest request. */
-export interface ProbeJob {
-  v: 1
-  slug: string
+const ProbeJob = Type.Object({
+  v: Type.Literal(1),
+  slug: Type.String(),
   /** Whether the probe is sent even if calls already show the upstream's health. */
-  isForced?: boolean
+  isForced: Type.Optional(Type.Boolean()),
   /**
    * Whether a person requested it. It then does not wait for the end of an open breaker's pause.
    */
-  skipsPause?: boolean
+  skipsPause: Type.Optional(Type.Boolean()),
   /**
    * Whether only this probe may open the breaker, because calls cannot tell whether the upstream
    * hangs.
    */
-  isDecisive?: boolean
+  isDecisive: Type.Optional(Type.Boolean()),
   /**
    * Endpoint whose recorded call the probe makes. If this answer lacks a member, all answers of the
    * endpoint count as lacking it.
    */
-  endpoint?: string
+  endpoint: Type.Optional(Type.String()),
   /** Id under which the operator API waits for the outcome. */
-  outcomeId?: string
-}
+  outcomeId: Type.Optional(Type.String()),
+})
+
+export type ProbeJob = Static<typeof ProbeJob>
+
+const validator = Compile(ProbeJob)
 
 export const PROBE_JOB_OPTIONS = {
   attempts: 1,
@@ -52,35 +58,25 @@ export const PROBE_JOB_OPTIONS = {
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
 
+interface ProbeOptions extends Omit<ProbeJob, 'v' | 'slug'> {
+  name: string
+  delayMs?: number
+  /**
+   * For this reason, no further probe is scheduled within so many milliseconds, even if the first
+   * has ended.
+   */
+  once?: [reason: string, withinMs: number]
+}
+
 /**
  * Schedules a probe. While a probe of the same upstream and name waits or runs, no second is added.
- *
- * @param once for this reason, no further probe is scheduled within so many milliseconds, even if
- *   the first has ended
  */
 export async function enqueueProbe(
   queues: CallQueues,
   slug: string,
-  {
-    name,
-    isForced,
-    skipsPause,
-    isDecisive,
-    delayMs = 0,
-    endpoint,
-    outcomeId,
-    once,
-  }: Omit<ProbeJob, 'v' | 'slug'> & { name: string; delayMs?: number; once?: [reason: string, withinMs: number] },
+  { name, delayMs = 0, once, ...how }: ProbeOptions,
 ): Promise<void> {
-  const data: ProbeJob = {
-    v: 1,
-    slug,
-    ...(isForced ? { isForced } : {}),
-    ...(skipsPause ? { skipsPause } : {}),
-    ...(isDecisive ? { isDecisive } : {}),
-    ...(endpoint ? { endpoint } : {}),
-    ...(outcomeId ? { outcomeId } : {}),
-  }
+  const data: ProbeJob = { v: 1, slug, ...how }
   // A lane carries the probes of many upstreams.
   const deduplication = once && { deduplication: { id: `${slug}-${once[0]}`, ttl: once[1] } }
   const options = { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: `${slug}-${name}`, ...deduplication }
@@ -89,17 +85,8 @@ export async function enqueueProbe(
 
 /** @throws Error if it is not a probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
-  const { v, slug, isForced, skipsPause, isDecisive, endpoint, outcomeId } = Object(data)
-  if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
-  return {
-    v,
-    slug,
-    isForced: isForced === true,
-    skipsPause: skipsPause === true,
-    isDecisive: isDecisive === true,
-    ...(typeof endpoint === 'string' ? { endpoint } : {}),
-    ...(typeof outcomeId === 'string' ? { outcomeId } : {}),
-  }
+  if (validator.Check(data)) return data
+  throw new Error('job data do not fit a probe of version 1')
 }
 
 export interface ProbeOutcome {

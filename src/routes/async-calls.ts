@@ -169,7 +169,7 @@ async function pendingAnswer({ catalog, lanes }: Context, positions: QueuePositi
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const pending = { status: 'pending', id: call.id }
-  const place = call.waiting && (await positions.of({ api, call: call.waiting }))
+  const place = call.waiting && (await positions.of(call.waiting))
   // A call without a place has a permit, needs none, or gets a stored answer.
   const { ahead, etaMs } = place && place.ahead >= 0 ? place : { ahead: undefined, etaMs: 0 }
   if (waitsForOperator({ lanes }, api)) return { ...pending, ...(ahead !== undefined && { position: ahead }) }

@@ -22,8 +22,9 @@ it('polls of a queued call read its queue only now and then, and the wait in the
       return world.cap
     },
   })
-  const call = { id: callId, accountId: 'a', isAsync: true, bucket: 'shared' }
-  const poll = () => positions.of({ api: { slug: world.slug }, call })
+  const identity = { id: callId, accountId: 'a', isAsync: true, weight: 1 }
+  const call = { ...identity, slug: world.slug, bucket: 'shared' }
+  const poll = () => positions.of(call)
   const polls = await Promise.all([poll(), poll()])
   for (const { ahead, etaMs } of polls) {
     assert.equal(ahead, 0)
@@ -39,6 +40,6 @@ it('polls of a queued call read its queue only now and then, and the wait in the
     etaMs = next.etaMs
     assert.ok(performance.now() - begin < 30_000, 'the position is never read again')
   }
-  const other = await positions.of({ api: { slug: world.slug }, call: { ...call, id: 'never-queued' } })
+  const other = await positions.of({ ...call, id: 'never-queued' })
   assert.equal(other.ahead, -1)
 })

@@ -22,13 +22,10 @@ async function open() {
   const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   assert.equal(granted.size, 3)
   world.now += 1_000
-  const identity = { id: '2', group: undefined, isAsync: false }
+  const identity = { id: '2', group: undefined, isAsync: false, weight: 1, slug: 'any', bucket: 'shared' }
   const entries = ['a', 'b', 'c'].map((accountId) => ({ ...identity, accountId }))
   for (const entry of entries) {
-    const place = await world.cap.joinWaitQueue(
-      { ...entry, weight: 1, slug: 'any', bucket: 'shared' },
-      world.now + 30_000,
-    )
+    const place = await world.cap.joinWaitQueue(entry, world.now + 30_000)
     assert.ok(!('reason' in place))
   }
   return { world, entries, stranger: { ...identity, accountId: 'd' } }

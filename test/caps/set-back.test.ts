@@ -92,7 +92,7 @@ it('a cap whose Redis lost its memory and then had its clock set back by an hour
   assert.equal(await acquire(), 0)
   world.now -= HOUR_MS
   assert.equal(await acquire(), 0)
-  const waiting = { id: '1', accountId: 'a', isAsync: false }
+  const waiting = { id: '1', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
   assert.equal((await world.cap.read(waiting)).nextSlotMs, WINDOW_MS)
   world.now += WINDOW_MS - 1
   assert.equal(await acquire(), 0)

@@ -27,14 +27,7 @@ const PROBE_MS_MAX = 30_000
  * like the answer to a caller. Skipped if real traffic shows the health.
  */
 export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const {
-    slug,
-    isForced = false,
-    skipsPause = false,
-    isDecisive = false,
-    endpoint: membersOf,
-    outcomeId,
-  } = parseProbeJob(job.data)
+  const { slug, isForced, skipsPause, isDecisive, endpoint: membersOf, outcomeId } = parseProbeJob(job.data)
   const api = sourceNamed(deps.catalog, slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
   if (!isForced && isFresh(deps, api)) return null

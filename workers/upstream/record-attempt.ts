@@ -25,9 +25,9 @@ export interface RecordedRequest {
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
   /** Skips the pause of an open breaker. */
-  skipsPause?: boolean
+  skipsPause?: boolean | undefined
   /** Decides alone whether the breaker opens. */
-  isDecisive?: boolean
+  isDecisive?: boolean | undefined
   /** Its answers may wait for memory of this worker, which says nothing of the upstream. */
   memory?: Pick<MemoryShare, 'waitedMs'>
   traceparent?: string | undefined
