@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { Batcher } from '../async/batcher.ts'
+import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
@@ -199,51 +200,40 @@ export class ReplyInbox {
     const reply = decodeFrame<ReplyHead>(frame)
     const { head } = reply
     const pending = this.#pending.get(head.id)
-    // It is a second reply because the job ran twice, or the caller has left.
+    // It is a second reply because the job ran twice, or the caller has left. Reading a stored body
+    // deletes it. Otherwise it would take memory of Redis until it expires.
     if (!pending) {
-      this.#dropBody(head)
+      if (head.bodyKey) this.#readStored(head).catch(() => undefined)
       return
     }
     this.#pending.delete(head.id)
-    // The body is stored with the result of an asynchronous call, or is in the frame, or has its
-    // own key. Workers of an earlier version only set `isStored`.
-    // @until 0.4.0
-    if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
-    else if (head.bodyKey === undefined) pending.resolve(reply)
-    else this.#fetch(head, head.bodyKey, pending)
+    const isInFrame = head.bodyKey === undefined && head.storedFor === undefined && !head.isStored
+    if (isInFrame) {
+      pending.resolve(reply)
+      return
+    }
+    this.#readStored(head).then(pending.resolve, (error) => {
+      this.#log.warn({ err: error, callId: head.id }, 'failed to read the stored body of a reply')
+      pending.reject(error)
+    })
   }
 
   /**
-   * The result of an asynchronous call whose caller still waits. If it cannot be read now, it can
-   * be fetched later.
+   * Reads a body that has a key of its own, or is stored with the result of an asynchronous call.
+   * Workers of an earlier version only set `isStored` then. @until 0.4.0
+   *
+   * @throws GatewayError if it is gone, and what Redis throws
    */
-  #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
-    readResult(this.#redis, { id: head.id, accountId }).then(
-      (stored) => pending.resolve(stored ?? lostBody(head)),
-      (error) => {
-        this.#log.warn({ err: error, callId: head.id }, 'failed to read the kept result of a call')
-        pending.reject(error)
-      },
-    )
-  }
-
-  #fetch(head: ReplyHead, bodyKey: string, pending: PendingCall): void {
-    this.#take(head, bodyKey).then(
-      (body) => pending.resolve(body ? { head, body } : lostBody(head)),
-      (error) => {
-        this.#log.warn({ err: error, callId: head.id }, 'failed to fetch the body of a reply')
-        pending.resolve(lostBody(head))
-      },
-    )
-  }
-
-  #take(head: ReplyHead, bodyKey: string): Promise<Buffer | null> {
-    return takeBody(this.#redis, { ...head, bodyKey }, this.#log)
-  }
-
-  /** Reading a stored body deletes it. Otherwise it would take memory of Redis until it expires. */
-  #dropBody(head: ReplyHead): void {
-    if (head.bodyKey) this.#take(head, head.bodyKey).catch(() => undefined)
+  async #readStored(head: ReplyHead): Promise<Reply> {
+    const { id, bodyKey, storedFor = '' } = head
+    if (bodyKey === undefined) {
+      const result = await readResult(this.#redis, { id, accountId: storedFor })
+      if (result) return result
+    } else {
+      const body = await takeBody(this.#redis, { ...head, bodyKey }, this.#log)
+      if (body) return { head, body }
+    }
+    throw new GatewayError('DEPENDENCY_UNAVAILABLE', { cause: new Error('Redis has lost the body') })
   }
 
   #trim(): void {
@@ -257,8 +247,4 @@ export class ReplyInbox {
       (error) => this.#log.debug({ err: error }, 'failed to trim replies'),
     )
   }
-}
-
-function lostBody(head: ReplyHead): Reply {
-  return { head: { ...head, code: 'DEPENDENCY_UNAVAILABLE' }, body: NO_BODY }
 }
