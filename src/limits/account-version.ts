@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { retryUntil } from '../async/retry-until.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
@@ -29,9 +29,8 @@ async function endAccountVersion(redis: RedisConnection, accountId: string): Pro
   await redis.del(accountKeys.version(accountId))
 }
 
-/** After this time no node remembers the state before the change. */
-const ANNOUNCE_MS_MAX = 120_000
-const ANNOUNCE_AGAIN_MS = 250
+/** After `forMs` no node remembers the state before the change. */
+const ANNOUNCE_RETRY = { everyMs: 250, forMs: 120_000 }
 
 /**
  * Makes a change of accounts and announces it, even if it is unknown whether the change was
@@ -66,17 +65,7 @@ async function announceChange(
     await endAccountVersion(redis, accountId)
   } catch (error) {
     log.warn({ err: error, accountId }, 'failed to announce the change of an account; trying again')
-    void announceLater(redis, accountId, Date.now() + ANNOUNCE_MS_MAX)
-  }
-}
-
-async function announceLater(redis: RedisConnection, accountId: string, until: number): Promise<void> {
-  while (Date.now() < until && redis.status !== 'end') {
-    await delay(ANNOUNCE_AGAIN_MS, undefined, { ref: false })
-    const isDone = await endAccountVersion(redis, accountId).then(
-      () => true,
-      () => false,
-    )
-    if (isDone) return
+    const repeating = { ...ANNOUNCE_RETRY, mayRepeat: () => redis.status !== 'end' }
+    retryUntil(() => endAccountVersion(redis, accountId), repeating).catch(() => undefined)
   }
 }

@@ -167,7 +167,7 @@ const OF_ANSWERABLE = [
  * The part of a stored call that a worker needs to answer it with a failure. It is the same in
  * every version, so that a worker can answer calls that it cannot run.
  */
-export type AnswerableCall = Pick<CallJob, (typeof OF_ANSWERABLE)[number] | 'limitsAcquiredAt' | 'providerKey'>
+export type AnswerableCall = Pick<CallJob, (typeof OF_ANSWERABLE)[number] | 'limitsAcquiredAt'>
 
 const answerable = Compile(Type.Pick(StoredCall, [...OF_ANSWERABLE, 'enqueuedAt']))
 
@@ -188,14 +188,10 @@ export function storedCalls(data: unknown): unknown[] {
   return Array.isArray(calls) ? calls : [data]
 }
 
-/** The calls of a job of any version, for answering them. `providerKey` is left out. */
+/** The calls of a job of any version, for answering them. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
-  type Known = (typeof known)[number] & { providerKey?: unknown }
-  return known.map(({ providerKey: _providerKey, enqueuedAt, ...call }: Known) => ({
-    ...call,
-    limitsAcquiredAt: enqueuedAt,
-  }))
+  return known.map(({ enqueuedAt, ...call }) => ({ ...call, limitsAcquiredAt: enqueuedAt }))
 }
 
 /**

@@ -1,3 +1,4 @@
+import { rejectOnAbort } from '../../src/async/abort.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 
 /**
@@ -5,11 +6,12 @@ import type { Api } from '../../src/catalog/catalog.ts'
  * the API is resumed, or until they end.
  */
 export class HeldCalls {
-  readonly #looks = new Set<() => void>()
+  #next = Promise.withResolvers<void>()
 
   /** Checks which calls may continue. Call it when the operators' settings may have changed. */
   look(): void {
-    for (const look of [...this.#looks]) look()
+    this.#next.resolve()
+    this.#next = Promise.withResolvers<void>()
   }
 
   /**
@@ -17,20 +19,6 @@ export class HeldCalls {
    * @throws the signal's reason
    */
   async wait(api: Pick<Api, 'pausedMode'>, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const look = (): void => {
-      if (api.pausedMode !== 'hold') resolve()
-    }
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    this.#looks.add(look)
-    look()
-    try {
-      signal.throwIfAborted()
-      await promise
-    } finally {
-      this.#looks.delete(look)
-      signal.removeEventListener('abort', onAbort)
-    }
+    while (api.pausedMode === 'hold') await Promise.race([this.#next.promise, rejectOnAbort(signal)])
   }
 }

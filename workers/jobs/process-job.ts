@@ -12,6 +12,7 @@ import { PROBE_JOB } from '../../src/queue/probe-job.ts'
 import { NO_TIMES } from '../../src/queue/reply-head.ts'
 import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
 import { furthestReach, type Reach } from '../../src/queue/verdict.ts'
+import { bucketOf } from '../../src/queue/wait-queue-entry.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { type CallProgress, isFailure, progressOf } from '../upstream/outcome.ts'
@@ -124,8 +125,9 @@ export async function processCall(
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
     const reach = reachAfter(call, { result, progress, isSecondRun })
+    const room = times.attempts === 0 ? 0 : deps.permitClientOf(call, bucketOf(call)).room
     // A copy, because a request that continues for other calls also continues to count its times.
-    await sendOutcome(deps, call, { ...result, times: { ...times }, reach })
+    await sendOutcome(deps, call, { ...result, times: { ...times }, reach, room })
     await result
       .afterwards?.()
       .catch((error) =>

@@ -12,7 +12,6 @@ import {
   reachOf,
 } from '../../src/queue/reply-head.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
-import { bucketOf } from '../../src/queue/wait-queue-entry.ts'
 import { causeWords, publicCauseWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CallOutcome } from './cached-call.ts'
@@ -28,7 +27,12 @@ const SEND_AGAIN_MS = 200
  */
 const BODY_SPACE_MS_MAX = 2_000
 
-type TimedOutcome = CallOutcome & { times: CallTimes; reach: Reach }
+interface TimedOutcome extends CallOutcome {
+  times: CallTimes
+  reach: Reach
+  /** See `ReplyHead`. */
+  room?: number
+}
 
 /**
  * Sends the reply of a call until Redis takes it or the deadline passes, so that an answer that the
@@ -71,10 +75,9 @@ function withoutBody({ head }: Reply, { code, details }: GatewayError): Reply {
   return { head: { id: head.id, times: head.times, code, ...reachFields(reachOf(head)), ...words }, body: NO_BODY }
 }
 
-function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Reply {
+function toReply({ log }: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
-  const { outcome, cacheStatus, ageSeconds, freshMs, times, reach } = result
-  const room = times.attempts === 0 ? 0 : permitClientOf(call, bucketOf(call)).room
+  const { outcome, cacheStatus, ageSeconds, freshMs, times, reach, room } = result
   const head: ReplyHead = {
     id,
     times,
