@@ -114,6 +114,8 @@ export class AttemptRecorder {
     attempt.span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
     const result = code === undefined ? 'none' : resultOf(code, this.request)
     const observed = this.#over(attempt, result === 'fail' && attempt.hasHung ? 'late' : result, { code, error })
+    // If nothing was sent, or the worker lost the call, the caller did not waste a half-open slot.
+    if (code === undefined && (error instanceof UnsentError || error === LOCK_LOST)) observed.voter = undefined
     this.#count(observed, this.gate.leave())
   }
 
