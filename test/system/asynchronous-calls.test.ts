@@ -403,7 +403,11 @@ describe('an asynchronous call', () => {
     const fresh = () => randomUUID().replace(/[\d-]/g, (digit) => 'ghijklmnop'.charAt(Number(digit)))
     const CANCELLED = [409, 'CALL_CANCELLED']
 
-    /** Starts calls that wait behind four others, makes the change, and lets all calls go on. */
+    /**
+     * Starts calls that wait behind four others, three of other callers and a call of their own,
+     * makes the change, and lets all calls go on. The own call was sent before the change, so it
+     * gets its answer, which comes last.
+     */
     async function whileWaiting(
       {
         paths,
@@ -413,15 +417,17 @@ describe('an asynchronous call', () => {
       change: () => Promise<Answer>,
     ) {
       const answers: (() => void)[] = []
-      upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
+      const [ownName, answerOwn] = [fresh(), Promise.withResolvers<typeof dog>()]
+      upstream.play('dog-images', ({ url }) =>
+        url.includes(ownName) ? answerOwn.promise : new Promise((resolve) => answers.push(() => resolve(dog))),
+      )
       const before = upstream.arrivalsOf('dog-images').length
       const sent = () => upstream.arrivalsOf('dog-images').length - before
-      const names = [1, 2, 3, 4].map(() => fresh())
-      const first = await Promise.all(names.map((name) => start(breed(name), 'respond-async')))
+      const startOwn = (path: string) => send(gateway, path, { headers: { prefer: 'respond-async' }, ...by })
+      const first = await Promise.all([1, 2, 3].map(() => start(breed(fresh()), 'respond-async')))
+      const own = await startOwn(breed(ownName))
       await until(() => sent() === 4)
-      const waiting = await Promise.all(
-        paths.map((path) => send(gateway, path, { headers: { prefer: 'respond-async' }, ...by })),
-      )
+      const waiting = await Promise.all(paths.map(startOwn))
       const other = await start(breed(fresh()), 'respond-async')
       const isWaiting = async (count: number) =>
         (await redis.zcard(capKeys.of('dog-images', SHARED_BUCKET, 'queue'))) === count
@@ -431,6 +437,8 @@ describe('an asynchronous call', () => {
       for (const answer of answers) answer()
       for (const { body } of [...first, other]) assert.equal((await finished(body.id)).status, 200)
       const ended = await Promise.all(waiting.map(({ body }) => finished(body.id, { key: reader })))
+      answerOwn.resolve(dog)
+      assert.equal((await finished(own.body.id, { key: reader })).status, 200)
       return { ended: ended.map(({ status, body }) => [status, body.error?.code]), sent: sent() - 5 }
     }
 

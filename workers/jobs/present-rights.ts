@@ -26,9 +26,7 @@ interface QueuedCall {
 /**
  * Repeats the checks of admission for a call during whose wait its account changed. Call it before
  * each request. The call is cancelled if its key, connection or log-in has ended or may no longer
- * call the endpoint, and so are the other calls of the same caller to this endpoint that run here,
- * because a request that they share goes on while any call waits for it. If the rights changed and
- * cannot be read, the call fails.
+ * call the endpoint. If the rights changed and cannot be read, the call fails.
  *
  * @throws GatewayError as `ProviderKeys.readAgain` if the provider key may no longer be used
  */
@@ -44,7 +42,10 @@ export async function checkRightsAgain(
   if (await isCurrentVersion(deps.redis, accountId, version)) return
   if (providerKey) await deps.providerKeys.readAgain(providerKey.id, accountId)
   if (await mayStillCall(deps, queued)) return
-  deps.running.cancelCaller(callerOf(queued.call))
+  deps.running.cancel(queued.call.id)
+  // A request goes on while any call that shares it waits. Writes are never shared: each is checked
+  // before it is sent, and must not be called cancelled after that.
+  if (queued.endpoint.declaration.effect !== 'once') deps.running.cancelWaiting(callerOf(queued.call))
   // The request that the calls shared learns only after this turn that they have left it.
   await turn()
 }

@@ -119,9 +119,10 @@ export async function processCall(
   const queueMs = Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt))
   const times = { ...NO_TIMES, queueMs }
   const remainingMs = (): number => call.deadline - clock.now()
-  const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled, caller: callerOf(call) })
+  const progress: CallProgress = { reach: 'unsent' }
+  const caller = callerOf(call)
+  const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled, caller, progress })
   try {
-    const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
     const reach = reachAfter(call, { result, progress, isSecondRun })
