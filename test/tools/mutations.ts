@@ -718,6 +718,12 @@ export const MUTATIONS: Mutation[] = [
     'then end',
   ),
   health(
+    'record-attempt',
+    'a half-open attempt that said nothing is forgotten',
+    "holdsSlot and result == 'none' and isOfCaller",
+    'false',
+  ),
+  health(
     'acquire-half-open-slot',
     'a slot that is taken is announced to nobody',
     "redis.call('PUBLISH', HEALTH_CHANNEL, slug)",
