@@ -6,7 +6,7 @@ import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.
 import { capKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
-import { runCall } from '../../workers/jobs/run-call.ts'
+import { leavePlace, runCall } from '../../workers/jobs/run-call.ts'
 import { type CallProgress, isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
@@ -88,10 +88,10 @@ test('the place of a call whose worker was lost is kept while another call waits
     { isSecondRun = false, progress = { reach: 'unsent' } as CallProgress } = {},
   ) => {
     const coalescer = isSecondRun ? new RequestCoalescer(deps.redis) : deps.coalescer
-    return runCall({ ...deps, coalescer }, of, {
-      ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress, isSecondRun, signal },
-      remainingMs: () => of.deadline - deps.clock.now(),
-    })
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const remainingMs = () => of.deadline - deps.clock.now()
+    const running = { times, progress, isSecondRun, signal, remainingMs }
+    return runCall({ ...deps, coalescer }, of, running).finally(() => void leavePlace(deps, of, running))
   }
   const places = () => deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, 'queue'), '0', '-1')
   const [losing, ending] = [new AbortController(), new AbortController()]

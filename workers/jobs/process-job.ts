@@ -19,7 +19,7 @@ import { type CallProgress, isFailure, progressOf } from '../upstream/outcome.ts
 import type { CallOutcome } from './cached-call.ts'
 import { callerOf } from './present-rights.ts'
 import { processProbe } from './process-probe.ts'
-import { runCall, skipCall } from './run-call.ts'
+import { leavePlace, runCall } from './run-call.ts'
 import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
 import { validateKey } from './validate-key.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -67,7 +67,7 @@ export async function processCallJob(deps: WorkerDeps, job: Job, cancelled: Abor
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await withoutEndedCalls(deps, all) : all
-  for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
+  for (const call of all) if (!calls.includes(call)) void leavePlace(deps, call)
   const run = deps.telemetry.tracing ? processTraced : processCall
   const processing = calls.map((call) => run(deps, { call, lane, isSecondRun }, cancelled))
   const results = await Promise.allSettled(processing)
@@ -122,8 +122,9 @@ export async function processCall(
   const progress: CallProgress = { reach: 'unsent' }
   const caller = callerOf(call)
   const { signal, end } = running.begin(call.id, { forMs: remainingMs(), cancelled, caller, progress })
+  const run = { times, progress, isSecondRun, remainingMs, signal }
   try {
-    const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
+    const result = await runCall(deps, call, run)
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
     const reach = reachAfter(call, { result, progress, isSecondRun })
     const room = times.attempts === 0 ? 0 : deps.permitClientOf(call, bucketOf(call)).room
@@ -137,6 +138,8 @@ export async function processCall(
     return result
   } finally {
     end()
+    // The work after the reply is done in the call's place too.
+    void leavePlace(deps, call, run)
   }
 }
 

@@ -68,16 +68,7 @@ export async function runCall(deps: WorkerDeps, call: CallJob, run: CallRun): Pr
   )
   // Nobody shares a request that is never repeated: its progress is the call's own.
   const isWritten = resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent')
-  const result = isWritten ? { ...made, outcome: outcomeOfWritten(made.outcome) } : made
-  // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
-  if (!call.ticket && !run.isSecondRun) return result
-  const { afterwards } = result
-  if (!afterwards) {
-    void leaveUnlessUsed(deps, resolved, run)
-    return result
-  }
-  // The work after the reply is done in the call's place.
-  return { ...result, afterwards: () => afterwards().finally(() => leaveUnlessUsed(deps, resolved, run)) }
+  return isWritten ? { ...made, outcome: outcomeOfWritten(made.outcome) } : made
 }
 
 /** The outcome of a run that an error ended. */
@@ -100,12 +91,26 @@ function resolveCall({ catalog }: WorkerDeps, call: CallJob): ResolvedCall | und
 }
 
 /**
- * Takes a call that is not run, because nobody waits for it, out of the wait queue. A call without
- * a ticket may have joined late.
+ * Takes a call out of the wait queue, unless a request used its place. A call without a ticket may
+ * have a place if an earlier run joined late. Never throws.
+ *
+ * @param run undefined if the call is not run, because nobody waits for it
  */
-export function skipCall(deps: WorkerDeps, call: CallJob): void {
+export async function leavePlace(deps: WorkerDeps, call: CallJob, run?: CallRun): Promise<void> {
   const resolved = resolveCall(deps, call)
-  if (resolved) leaveInBackground(deps, resolved)
+  if (!resolved) return
+  const { api, endpoint } = resolved
+  if (run) {
+    if (!call.ticket && !run.isSecondRun) return
+    // A coalesced request may go on for other calls in the place of this call.
+    await run.progress.sharedRequestEnd?.catch(() => undefined)
+    // A request to a fallback source leaves a place at the first source unused.
+    const isPlaceUsed = run.times.attempts > 0 && api.fallback === undefined
+    // After a lost lock, the worker that has the job now leaves the queue.
+    if (isPlaceUsed || run.signal.reason === LOCK_LOST) return
+  }
+  const coalescedKey = cacheKeys(endpoint.declaration, call)?.coalesced
+  await deps.caps.leaveWaitQueue(waitQueueEntry(call, { coalescedKey }))
 }
 
 /** @throws what ends the run: an error of the gateway or of a dependency, or the signal's reason */
@@ -183,26 +188,6 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progressOf(progress)
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
-}
-
-/** Leaves the wait queue, unless a request used the call's place. Never throws. */
-async function leaveUnlessUsed(
-  deps: WorkerDeps,
-  resolved: ResolvedCall,
-  { times, progress, signal }: CallRun,
-): Promise<void> {
-  // A coalesced request may go on for other calls in the place of this call.
-  await progress.sharedRequestEnd?.catch(() => undefined)
-  // A request to a fallback source leaves a place at the first source unused.
-  const isPlaceUsed = times.attempts > 0 && resolved.api.fallback === undefined
-  // After a lost lock, the worker that has the job now leaves the queue.
-  if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
-}
-
-function leaveInBackground(deps: WorkerDeps, { endpoint, call }: ResolvedCall): void {
-  void deps.caps.leaveWaitQueue(
-    waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced }),
-  )
 }
 
 /**
