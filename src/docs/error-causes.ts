@@ -263,7 +263,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The operator’s key has expired or was revoked.',
     'The source does not use keys, and refuses the address or the User-Agent of the gateway.',
   ),
-  UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway, although the gateway keeps to the caps.'),
+  UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway, or only the values of your calls.'),
   UPSTREAM_UNAVAILABLE: help(
     'Wait for Retry-After; the page of the API shows since when the source is down.',
     `The source failed several times in a row. The gateway refuses calls at once, and tries the source again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.`,

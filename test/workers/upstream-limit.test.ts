@@ -103,6 +103,44 @@ test('a limit that a declared value meets closes the cap for a minute, as long a
   assert.equal((await healthOf(deps)).isOpen, false, 'a private address is reached once the operator has chosen it')
 })
 
+test('a declared value that meets a limit again and again closes the cap for a minute in an hour, then limits its caller alone, and for all again once a probe meets the limit too', async (t) => {
+  let meetsProbe = false
+  const { deps, call } = await open(t, ({ url }, response) => {
+    if (meetsProbe || url?.includes('Limited')) response.writeHead(429, { 'retry-after': '90000' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
+  })
+  let calls = 0
+  const codeOf = async (accountId: string, title: string) => {
+    calls += 1
+    const outcome = await call(`call${calls}`, { accountId, title: `${title}${calls}` })
+    return isFailure(outcome) ? outcome.code : 'served'
+  }
+  const minuteLater = async () => {
+    await deps.redis.hdel(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed')
+    const reports = upstreamKeys.limitReports(SLUG)
+    const at = deps.clock.now() - 60_000
+    for (const voter of await deps.redis.zrange(reports, '0', '-1')) await deps.redis.zadd(reports, at, voter)
+  }
+  assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await limitOf(deps)).closedForMs, 60_000)
+  await minuteLater()
+  assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
+  assert.ok((await limitOf(deps)).closedForMs <= 0)
+  assert.equal(await codeOf('a', 'Other'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal(await codeOf('b', 'Other'), 'served')
+  await runProbe(deps)
+  assert.equal(await codeOf('a', 'Other'), 'served')
+  assert.equal(await codeOf('b', 'Limited'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await limitOf(deps)).closedForMs, 60_000, 'the first report of another caller')
+  await minuteLater()
+  meetsProbe = true
+  await runProbe(deps)
+  assert.equal((await limitOf(deps)).closedForMs, 3_600_000)
+  await minuteLater()
+  assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await limitOf(deps)).closedForMs, 60_000)
+})
+
 test('rate headers in an answer to a caller hold for a minute, and if they say that no request is left, the cap stays closed until a probe has checked', async (t) => {
   const rateHeaders = { remaining: 'x-rl', reset: 'x-ttl', resetIs: 'seconds' } as const
   let headers: Record<string, string> = { 'x-rl': '7', 'x-ttl': '3600' }

@@ -10,7 +10,7 @@ import { permitRequestOf } from '../permits/local-waiters.ts'
 import { MemoryShare } from './answer-memory.ts'
 import { type Interpretation, MOMENTARY, mapAnswers } from './interpret.ts'
 import { takePrefetched, type UnlessFilled } from './item-pool.ts'
-import { limitCaller, limitedMs } from './limited-callers.ts'
+import { limitCaller, limitedCallerOf, limitedMs } from './limited-callers.ts'
 import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
 import { LIMIT_MS_DEFAULT, requestedWaitMs } from './rate-headers.ts'
 import { AttemptRecorder } from './record-attempt.ts'
@@ -34,10 +34,9 @@ type RecordedCall = UpstreamCall & Sending
 /** Sends a call's requests, each under a permit and repeated if that may help. */
 export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, endpoint, bucket, coalescedKey, call } = upstreamCall
-  // The undeclared parameters of a call may be why the upstream limits the gateway, unless the call
-  // has a key of its caller's own.
-  const mayBeLimited = call.extra.length > 0 && bucket === SHARED_BUCKET
-  const caller = mayBeLimited ? { slug: api.slug, accountId: call.accountId } : undefined
+  // The parameters of a call may be why the upstream limits the gateway, unless the call has a key
+  // of its caller's own.
+  const caller = bucket === SHARED_BUCKET ? limitedCallerOf(api.slug, call) : undefined
   const waitMs = caller ? await limitedMs(deps, caller) : 0
   if (waitMs > 0) return { ...CALLER_LIMITED, retryAfterMs: waitMs }
   const context: CallContext = { now: Date.now() }
@@ -65,7 +64,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
       const failure = failureOutcome(responseClass, cause)
       if (responseClass.code !== 'UPSTREAM_RATE_LIMITED') return failure
       const { retryAfterMs = LIMIT_MS_DEFAULT } = responseClass
-      if (caller) await limitCaller(deps, caller, retryAfterMs)
+      if (caller && call.extra.length > 0) await limitCaller(deps, caller, retryAfterMs)
       return { ...failure, retryAfterMs }
     }
     const { data } = read
@@ -116,7 +115,7 @@ function requestsOf(endpoint: Endpoint, { id, parameters }: CallJob, context: Ca
 
 const CALLER_LIMITED: Failure = {
   code: 'UPSTREAM_RATE_LIMITED',
-  message: 'The upstream API is limiting your calls with parameters that the endpoint does not declare.',
+  message: 'The upstream API is limiting your calls with these parameters.',
   reach: 'unsent',
 }
 

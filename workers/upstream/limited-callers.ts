@@ -1,10 +1,12 @@
 import { noteCallersLimited } from '../../src/health/record.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
+import { voterOf } from '../../src/queue/wait-queue-entry.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { RETRY_AFTER_MS_MAX } from './rate-headers.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
 
-/** Accounts remembered for one API: past it those go whose wait ends first. */
+/** Callers remembered for one API. Beyond this number the callers with the earliest times go. */
 const CALLERS_MAX = 1_000
 
 /** Probes use the cap: callers must not be able to use it up by them. Milliseconds. */
@@ -12,16 +14,75 @@ const PROBE_EVERY_MS = 300_000
 
 type Deps = Pick<UpstreamDeps, 'redis' | 'queues' | 'clock' | 'health' | 'log'>
 
+/** Whose requests an upstream limits, or may limit. */
+export interface LimitedCaller {
+  slug: string
+  /** As `upstreamKeys.limitedCallers` names callers. */
+  name: string
+}
+
 /**
- * Remembers an account whose undeclared parameters met a limit: these may be why, so that the limit
- * is the account's alone. A probe finds out whether the limit is everybody's. Without Redis nothing
+ * Undeclared parameters are of one account. Without these, a caller is whoever has a vote on the
+ * health of the upstream, see `voterOf`.
+ */
+export function limitedCallerOf(slug: string, call: Pick<CallJob, 'accountId' | 'group' | 'extra'>): LimitedCaller {
+  return call.extra.length > 0 ? { slug, name: call.accountId } : plainCaller(slug, voterOf(call))
+}
+
+/** The caller of a request without undeclared parameters. */
+export function plainCaller(slug: string, voter: string): LimitedCaller {
+  return { slug, name: `plain ${voter}` }
+}
+
+/** How long one caller's reports of a limit count for all, and for how long they then do not. */
+const BELIEVED_MS = 60_000
+const DOUBTED_MS = 3_600_000
+
+/**
+ * Notes that a caller's request without undeclared parameters met a limit. A caller's own values
+ * may be why, so its reports close the cap for a minute in an hour.
+ *
+ * @returns whether the report counts for all callers. If Redis does not answer, it does
+ */
+export async function noteLimitReport(
+  { redis, clock, log }: Pick<Deps, 'redis' | 'clock' | 'log'>,
+  slug: string,
+  voter: string,
+): Promise<boolean> {
+  const [key, now] = [upstreamKeys.limitReports(slug), clock.now()]
+  try {
+    const replies = await redis
+      .multi()
+      .zremrangebyscore(key, '-inf', now - DOUBTED_MS)
+      .zadd(key, 'NX', now, voter)
+      .zscore(key, voter)
+      .zremrangebyrank(key, 0, -CALLERS_MAX - 1)
+      .pexpire(key, DOUBTED_MS)
+      .exec()
+    return now - Number(replies?.[2]?.[1] ?? now) < BELIEVED_MS
+  } catch (error) {
+    log.warn({ err: error, slug }, 'failed to note that a caller met a limit')
+    return true
+  }
+}
+
+/** A probe met a limit too: what callers reported was right. */
+export async function trustLimitReports({ redis, log }: Pick<Deps, 'redis' | 'log'>, slug: string): Promise<void> {
+  await redis
+    .del(upstreamKeys.limitReports(slug))
+    .catch((error) => log.warn({ err: error, slug }, 'failed to forget which callers met a limit'))
+}
+
+/**
+ * Remembers a caller whose parameters met a limit: these may be why, so that the limit is the
+ * caller's alone. A probe finds out whether the limit is everybody's. Without Redis nothing
  * is remembered, and nothing is sent either.
  *
  * @param forMs how long the upstream limits, milliseconds
  */
 export async function limitCaller(
   { redis, queues, clock, health, log }: Deps,
-  { slug, accountId }: { slug: string; accountId: string },
+  { slug, name }: LimitedCaller,
   forMs: number,
 ): Promise<void> {
   const [key, now] = [upstreamKeys.limitedCallers(slug), clock.now()]
@@ -29,7 +90,7 @@ export async function limitCaller(
     await redis
       .multi()
       .zremrangebyscore(key, '-inf', now)
-      .zadd(key, now + Math.min(forMs, RETRY_AFTER_MS_MAX), accountId)
+      .zadd(key, now + Math.min(forMs, RETRY_AFTER_MS_MAX), name)
       .zremrangebyrank(key, 0, -CALLERS_MAX - 1)
       .pexpire(key, RETRY_AFTER_MS_MAX)
       .exec()
@@ -47,17 +108,17 @@ export async function limitCaller(
 }
 
 /**
- * How long the account may send the upstream no undeclared parameters, milliseconds; 0: it may.
- * Redis is read only while accounts are remembered for the upstream.
+ * How long the caller may send the upstream no such requests, milliseconds; 0: it may. Redis is
+ * read only while callers are remembered for the upstream.
  *
  * @throws what Redis throws
  */
 export async function limitedMs(
   { redis, clock, health }: Pick<UpstreamDeps, 'redis' | 'clock' | 'health'>,
-  { slug, accountId }: { slug: string; accountId: string },
+  { slug, name }: LimitedCaller,
 ): Promise<number> {
   if (!health.hasLimitedCallers(slug)) return 0
-  const until = await redis.zscore(upstreamKeys.limitedCallers(slug), accountId)
+  const until = await redis.zscore(upstreamKeys.limitedCallers(slug), name)
   return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - clock.now()))
 }
 

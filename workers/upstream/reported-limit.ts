@@ -3,6 +3,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import { noteSourceLimit } from '../../src/health/record.ts'
 import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { scheduleProbe } from './breaker-gate.ts'
+import { limitCaller, noteLimitReport, plainCaller, trustLimitReports } from './limited-callers.ts'
 import { LIMIT_MS_DEFAULT, RETRY_AFTER_MS_MAX, rateLeft } from './rate-headers.ts'
 import type { ClassifiedExchange, Sending } from './send-under-permit.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
@@ -21,7 +22,7 @@ export async function followReportedLimit(
   sending: Sending,
   observed: ObservedAnswer,
 ): Promise<void> {
-  const limit = limitIn(deps, sending, observed)
+  const limit = await limitIn(deps, sending, observed)
   if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: observed.observedBy })
 }
 
@@ -35,19 +36,29 @@ const UNCONFIRMED_MS = 60_000
 const PROBE_AHEAD_MS = 2_000
 
 /** What an answer says of the upstream's own limiter, as far as it is believed. */
-function limitIn(
+async function limitIn(
   deps: UpstreamDeps,
   { api, permitRequest: { bucket }, currentKey, recorder }: Sending,
   { request, result }: ObservedAnswer,
-): Omit<UpstreamLimit, 'observedBy'> | undefined {
+): Promise<Omit<UpstreamLimit, 'observedBy'> | undefined> {
   // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
   // The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const reported = reportedLimit(api, result)
   // A caller's own key has a cap of its own, and a probe's request is ours.
-  if (!reported || bucket !== SHARED_BUCKET || recorder.request.source === 'probe') return reported
-  if (!recorder.request.isPlain) return undefined
-  const { closedForMs = 0, remaining } = reported
+  const { source, isPlain, voter = '' } = recorder.request
+  if (!reported || bucket !== SHARED_BUCKET) return reported
+  if (source === 'probe') {
+    if (reported.closedForMs) await trustLimitReports(deps, api.slug)
+    return reported
+  }
+  if (!isPlain) return undefined
+  const { remaining } = reported
+  let { closedForMs = 0 } = reported
+  if (closedForMs > 0 && !(await noteLimitReport(deps, api.slug, voter))) {
+    await limitCaller(deps, plainCaller(api.slug, voter), closedForMs)
+    closedForMs = 0
+  }
   const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
   if (waitMs > UNCONFIRMED_MS) {
     confirmLimit(deps, api.slug)
