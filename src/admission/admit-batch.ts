@@ -7,7 +7,7 @@ import { callsOf, PLAN_OF_TIER } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
-import { type AdmissionDeps, createJob, withPresentRights } from './admit.ts'
+import { type AdmissionDeps, createJob, refusalUnlessStale } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { type Preference, readBatchPreference } from './call-request.ts'
 import { type CheckedTarget, checkBatchCall, findApi, findEndpoint, requireServed } from './check-call.ts'
@@ -61,20 +61,19 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  return await withPresentRights(deps, request, {
-    identify: () => authenticateCall(deps, request),
-    admit: async (principal) => {
-      try {
-        return await tryAdmit(deps, request, { ...options, principal })
-      } catch (refusal) {
-        if (refusal instanceof StaleRightsError) throw refusal
-        const error = toGatewayError(refusal)
-        const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
-        void endRefusedBatchCalls(deps, principal, { origin: originOf(request, 'batch'), refusals })
-        throw refusal
-      }
-    },
-  })
+  for (let tries = 1; ; tries += 1) {
+    const principal = await authenticateCall(deps, request)
+    try {
+      return await tryAdmit(deps, request, { ...options, principal })
+    } catch (thrown) {
+      const refusal = await refusalUnlessStale(deps, request, { error: thrown, principal, tries })
+      if (refusal === undefined) continue
+      const error = toGatewayError(refusal)
+      const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
+      void endRefusedBatchCalls(deps, principal, { origin: originOf(request, 'batch'), refusals })
+      throw refusal
+    }
+  }
 }
 
 async function tryAdmit(

@@ -75,20 +75,17 @@ const STALE_PAUSE_MS = 20
  */
 export async function admitCall(deps: AdmissionDeps, request: FastifyRequest): Promise<Admitted | Refused> {
   const callId = createId('call')
-  let caller: Pick<Refused, 'principal' | 'callId'> = {}
-  const identify = async (): Promise<Principal> => {
-    caller = {}
-    const principal = await identifyCaller(deps, request)
-    caller = { principal, callId }
-    return principal
-  }
-  try {
-    return await withPresentRights(deps, request, {
-      identify,
-      admit: (principal) => admit(deps, request, { principal, callId }),
-    })
-  } catch (refusal) {
-    return { ...caller, refusal, ...(refusal instanceof LimitRefusedError && { limits: refusal.limits }) }
+  for (let tries = 1; ; tries += 1) {
+    let caller: Pick<Refused, 'principal' | 'callId'> = {}
+    try {
+      const principal = await identifyCaller(deps, request)
+      caller = { principal, callId }
+      return await admit(deps, request, { principal, callId })
+    } catch (error) {
+      const refusal = await refusalUnlessStale(deps, request, { error, principal: caller.principal, tries })
+      if (refusal === undefined) continue
+      return { ...caller, refusal, ...(refusal instanceof LimitRefusedError && { limits: refusal.limits }) }
+    }
   }
 }
 
@@ -109,27 +106,19 @@ export async function identifyCaller(
 }
 
 /**
- * Admits for a caller, and looks the caller up again as long as the rights turn out to be stale.
- *
- * @throws what `identify` and `admit` throw, or GatewayError DEPENDENCY_UNAVAILABLE if the rights
- *   are still stale after the last try
+ * The refusal behind an error of admission. Undefined if the error is that the rights of the caller
+ * were stale: then they are forgotten, and admission tries again, some times.
  */
-export async function withPresentRights<Admission>(
+export async function refusalUnlessStale(
   deps: AuthenticationDeps,
   { headers }: Pick<FastifyRequest, 'headers'>,
-  { identify, admit }: { identify: () => Promise<Principal>; admit: (principal: Principal) => Promise<Admission> },
-): Promise<Admission> {
-  for (let tries = 1; ; tries += 1) {
-    const principal = await identify()
-    try {
-      return await admit(principal)
-    } catch (error) {
-      if (!(error instanceof StaleRightsError)) throw error
-      forgetPrincipal(deps, headers, principal)
-      if (tries === STALE_TRIES_MAX) throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-      if (tries > 1) await delay(STALE_PAUSE_MS)
-    }
-  }
+  { error, principal, tries }: { error: unknown; principal: Principal | undefined; tries: number },
+): Promise<unknown> {
+  if (!(error instanceof StaleRightsError)) return error
+  forgetPrincipal(deps, headers, principal)
+  if (tries === STALE_TRIES_MAX) return new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+  if (tries > 1) await delay(STALE_PAUSE_MS)
+  return undefined
 }
 
 /**

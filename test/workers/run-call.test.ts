@@ -91,7 +91,8 @@ test('the place of a call whose worker was lost is kept while another call waits
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
     const remainingMs = () => of.deadline - deps.clock.now()
     const running = { times, progress, isSecondRun, signal, remainingMs }
-    return runCall({ ...deps, coalescer }, of, running).finally(() => void leavePlace(deps, of, running))
+    const made = runCall({ ...deps, coalescer }, of, running)
+    return isSecondRun ? made.finally(() => void leavePlace(deps, of, running)) : made
   }
   const places = () => deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, 'queue'), '0', '-1')
   const [losing, ending] = [new AbortController(), new AbortController()]

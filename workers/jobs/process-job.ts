@@ -138,8 +138,8 @@ export async function processCall(
     return result
   } finally {
     end()
-    // The work after the reply is done in the call's place too.
-    void leavePlace(deps, call, run)
+    // Without a ticket the call has no place, unless an earlier run joined the wait queue late.
+    if (call.ticket || isSecondRun) void leavePlace(deps, call, run)
   }
 }
 

@@ -91,8 +91,7 @@ function resolveCall({ catalog }: WorkerDeps, call: CallJob): ResolvedCall | und
 }
 
 /**
- * Takes a call out of the wait queue, unless a request used its place. A call without a ticket may
- * have a place if an earlier run joined late. Never throws.
+ * Takes a call out of the wait queue, unless a request used its place. Never throws.
  *
  * @param run undefined if the call is not run, because nobody waits for it
  */
@@ -101,7 +100,6 @@ export async function leavePlace(deps: WorkerDeps, call: CallJob, run?: CallRun)
   if (!resolved) return
   const { api, endpoint } = resolved
   if (run) {
-    if (!call.ticket && !run.isSecondRun) return
     // A coalesced request may go on for other calls in the place of this call.
     await run.progress.sharedRequestEnd?.catch(() => undefined)
     // A request to a fallback source leaves a place at the first source unused.
