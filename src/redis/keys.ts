@@ -35,13 +35,13 @@ export const upstreamKeys = {
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /**
    * Sorted set: callers who are limited alone, by when they may send again: accounts whose
-   * undeclared parameters met a limit of the upstream, and `plain` with a caller whose reports of a
-   * limit count no longer; 1 000 at most. Expires after 1 h. A probe that succeeds deletes it.
+   * undeclared parameters met a limit of the upstream, and `plain` with an account whose reports of
+   * a limit do not count; 1 000 at most. Expires after 1 h. A probe that succeeds deletes it.
    */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /**
-   * Sorted set: callers whose requests met a limit of the upstream, by when the first did; 1 000 at
-   * most. Expires after 1 h. A probe that meets a limit too deletes it.
+   * Sorted set: callers (`voterOf`) whose requests met a limit of the upstream, by when the first
+   * did; 1 000 at most. Expires after 1 h. A probe that meets a limit too deletes it.
    */
   limitReports: (slug: string): string => `${PREFIX}:{${slug}}:limit-reports`,
   /** String: outcome of a probe that an operator started. Expires after 60 s. */

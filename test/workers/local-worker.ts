@@ -78,6 +78,7 @@ export async function openLocalWorker(
     id: string,
     {
       accountId = 'account',
+      group = undefined as string | undefined,
       title = 'Earth',
       timeMs = 30_000,
       coalescer = new RequestCoalescer(deps.redis),
@@ -95,6 +96,7 @@ export async function openLocalWorker(
         ...{ v: 1, id, accountId, mode: 'live', slug: SLUG, endpoint: 'summary' },
         ...{ parameters: { title }, extra, raw: false, isAsync: false, replyTo: '' },
         ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
+        ...(group === undefined ? {} : { group }),
         ...(joinsLate ? {} : { ticket: { tag: 0 } }),
       },
       currentKey: () => undefined,

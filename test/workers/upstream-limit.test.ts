@@ -112,7 +112,8 @@ test('a declared value that meets a limit again and again closes the cap for a m
   let calls = 0
   const codeOf = async (accountId: string, title: string) => {
     calls += 1
-    const outcome = await call(`call${calls}`, { accountId, title: `${title}${calls}` })
+    const group = accountId === 'b' ? 'h2/h3' : 'h1/h2'
+    const outcome = await call(`call${calls}`, { accountId, group, title: `${title}${calls}` })
     return isFailure(outcome) ? outcome.code : 'served'
   }
   const minuteLater = async () => {
@@ -127,6 +128,9 @@ test('a declared value that meets a limit again and again closes the cap for a m
   assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
   assert.ok((await limitOf(deps)).closedForMs <= 0)
   assert.equal(await codeOf('a', 'Other'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal(await codeOf('neighbour', 'Limited'), 'UPSTREAM_RATE_LIMITED')
+  assert.ok((await limitOf(deps)).closedForMs <= 0, 'its network has had its minute')
+  assert.equal(await codeOf('other neighbour', 'Other'), 'served')
   assert.equal(await codeOf('b', 'Other'), 'served')
   await runProbe(deps)
   assert.equal(await codeOf('a', 'Other'), 'served')

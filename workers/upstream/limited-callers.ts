@@ -1,7 +1,6 @@
 import { noteCallersLimited } from '../../src/health/record.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { voterOf } from '../../src/queue/wait-queue-entry.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { RETRY_AFTER_MS_MAX } from './rate-headers.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
@@ -21,17 +20,17 @@ export interface LimitedCaller {
   name: string
 }
 
-/**
- * Undeclared parameters are of one account. Without these, a caller is whoever has a vote on the
- * health of the upstream, see `voterOf`.
- */
-export function limitedCallerOf(slug: string, call: Pick<CallJob, 'accountId' | 'group' | 'extra'>): LimitedCaller {
-  return call.extra.length > 0 ? { slug, name: call.accountId } : plainCaller(slug, voterOf(call))
+/** The account of a call, with or without undeclared parameters. */
+export function limitedCallerOf(
+  slug: string,
+  { accountId, extra }: Pick<CallJob, 'accountId' | 'extra'>,
+): LimitedCaller {
+  return extra.length > 0 ? { slug, name: accountId } : plainCaller(slug, accountId)
 }
 
-/** The caller of a request without undeclared parameters. */
-export function plainCaller(slug: string, voter: string): LimitedCaller {
-  return { slug, name: `plain ${voter}` }
+/** An account, for its requests without undeclared parameters. */
+export function plainCaller(slug: string, accountId: string): LimitedCaller {
+  return { slug, name: `plain ${accountId}` }
 }
 
 /** How long one caller's reports of a limit count for all, and for how long they then do not. */
@@ -40,7 +39,9 @@ const DOUBTED_MS = 3_600_000
 
 /**
  * Notes that a caller's request without undeclared parameters met a limit. A caller's own values
- * may be why, so its reports close the cap for a minute in an hour.
+ * may be why, so its reports close the cap for a minute in an hour. Many accounts may be a single
+ * person, so this counts by `voterOf`. The limit that follows is for each account alone, because
+ * others share its networks.
  *
  * @returns whether the report counts for all callers. If Redis does not answer, it does
  */

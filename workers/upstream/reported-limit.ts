@@ -38,7 +38,7 @@ const PROBE_AHEAD_MS = 2_000
 /** What an answer says of the upstream's own limiter, as far as it is believed. */
 async function limitIn(
   deps: UpstreamDeps,
-  { api, permitRequest: { bucket }, currentKey, recorder }: Sending,
+  { api, permitRequest: { bucket, accountId }, currentKey, recorder }: Sending,
   { request, result }: ObservedAnswer,
 ): Promise<Omit<UpstreamLimit, 'observedBy'> | undefined> {
   // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
@@ -56,7 +56,7 @@ async function limitIn(
   const { remaining } = reported
   let { closedForMs = 0 } = reported
   if (closedForMs > 0 && !(await noteLimitReport(deps, api.slug, voter))) {
-    await limitCaller(deps, plainCaller(api.slug, voter), closedForMs)
+    await limitCaller(deps, plainCaller(api.slug, accountId), closedForMs)
     closedForMs = 0
   }
   const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
