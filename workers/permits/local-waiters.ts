@@ -28,8 +28,6 @@ export interface PermitWait {
 export interface LocalWaiter extends PermitRequest, PermitWait {
   /** The reply to a poll said that it has to wait. */
   hasWaited: boolean
-  /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
-  hasJoined: boolean
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
   onAbort: () => void

@@ -86,7 +86,7 @@ export class PermitClient {
     if (ahead) return Promise.resolve(ahead)
     const { promise, resolve, reject } = Promise.withResolvers<Permit>()
     const onAbort = (): void => this.#reject(waiter, signal.reason)
-    const state = { hasWaited: false, hasJoined: false, resolve, reject, onAbort }
+    const state = { hasWaited: false, resolve, reject, onAbort }
     const waiter: LocalWaiter = { ...request, remainingMs, signal, ...(refusal && { refusal }), ...state }
     signal.addEventListener('abort', onAbort)
     this.#waiters.add(waiter)
@@ -227,9 +227,6 @@ export class PermitClient {
   /** @param tag of the place that the waiter got by this poll */
   #letWait(waiter: LocalWaiter, tag: number | undefined): void {
     waiter.hasWaited = true
-    // The poll joined the queue for the waiter: with a tag in a place of its own, and without a tag
-    // in the place of an identical call.
-    waiter.hasJoined ||= tag !== undefined || waiter.tag === undefined
     if (this.#waiters.get(waiter.member) !== waiter) {
       if (waiter.signal.reason !== LOCK_LOST) this.#leave(waiter)
     } else if (tag !== undefined) {
@@ -246,7 +243,8 @@ export class PermitClient {
   }
 
   /**
-   * The waiter stops waiting. After a lost lock its place belongs to the run that has the job now.
+   * The waiter stops waiting, and leaves the queue. After a lost lock its place belongs to the run
+   * that has the job now.
    */
   #reject(waiter: LocalWaiter, reason: unknown): void {
     if (this.#stopWaiting(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
@@ -254,7 +252,6 @@ export class PermitClient {
   }
 
   #leave(waiter: LocalWaiter): void {
-    if (!waiter.hasJoined) return
     this.#cap
       .leaveWaitQueue(waiter)
       .catch((error) => this.#log.debug({ err: error, callId: waiter.id }, 'failed to leave the wait queue'))
