@@ -18,10 +18,13 @@ export function shortened(text: string, charactersMax: number): string {
  */
 export const asSentence = (text: string): string => text.replace(/(?<=[\p{L}\p{N})"'`])$/u, '.')
 
-/** Turns `listOrders`, `list_orders` and `List orders` into `list-orders`. */
+/**
+ * Turns `listOrders`, `list_orders` and `List orders` into `list-orders`, and `créer` into `creer`.
+ */
 export function kebab(text: string): string {
   return text
     .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
     .replace(/([a-z\d])([A-Z])/g, '$1-$2')
     .replace(/(?<=[A-Z])(?=[A-Z][a-z])/g, '-')
     .toLowerCase()

@@ -104,6 +104,16 @@ describe('a document of an own API', () => {
     )
   })
 
+  it('a name with accents is an endpoint without them', async () => {
+    for (const operationId of ['créerÉlément', 'cre\u0301er e\u0301le\u0301ment']) {
+      const { entry } = await check(document({ operation: { operationId } }))
+      assert.deepEqual(
+        entry?.endpoints.map(({ path }) => path),
+        ['/creer-element'],
+      )
+    }
+  })
+
   // In quadratic time this would take minutes.
   it('a name of two hundred thousand letters is read in linear time', async () => {
     const operation = { operationId: `${'A'.repeat(200_000)}!` }
