@@ -13,20 +13,35 @@ export const CALL_ROUTE = '/v1/call/*'
 /** A call accepts either credential. */
 export const CALL_SECURITY = [{ apiKey: [] }, { bearer: [] }]
 
-/** Tag of an API's operations. */
-export const apiTag = (api: Api): string => api.upstream.displayName
+/**
+ * The tag of each API's operations by slug: its name, and its slug if another API or a part of the
+ * service has the name. Generators make a class of each tag, whatever its letter case.
+ *
+ * @param own the tags of the service
+ */
+export function apiTags(catalog: Catalog, own: string[]): Map<string, string> {
+  const keyOf = (tag: string): string => tag.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
+  const taken = new Set(own.map(keyOf))
+  const tags = new Map<string, string>()
+  for (const { slug, upstream } of catalog.values()) {
+    const { displayName } = upstream
+    tags.set(slug, taken.has(keyOf(displayName)) ? `${displayName} (${slug})` : displayName)
+    taken.add(keyOf(displayName))
+  }
+  return tags
+}
 
 /**
  * Every endpoint of every API, as a path of its own. Headers that change the form of the answer
  * (`Prefer`, raw, scenario) are described only for the generic route, because tools that fill in
  * optional headers would send them with every call.
  *
- * @param operationIds the ids that other operations have
+ * @param taken the tags of the APIs, and the ids that other operations have
  */
 export function endpointPaths(
   catalog: Catalog,
   named: NamedSchemas,
-  operationIds: ReadonlySet<string>,
+  { tags, operationIds }: { tags: ReadonlyMap<string, string>; operationIds: ReadonlySet<string> },
 ): Record<string, JsonSchema> {
   const paths: Record<string, JsonSchema> = {}
   for (const api of catalog.values()) {
@@ -34,7 +49,9 @@ export function endpointPaths(
       const method = endpoint.method.toLowerCase()
       const operationId = freeName(camel(endpointWords(api.slug, endpoint.path)), operationIds)
       const operation = endpointOperation(api, endpoint, named)
-      paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: { operationId, ...operation } }
+      paths[`/v1/call/${api.slug}${endpoint.path}`] = {
+        [method]: { operationId, tags: [tags.get(api.slug)], ...operation },
+      }
     }
   }
   return paths
@@ -80,7 +97,6 @@ function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchem
   ]
   const address = terms.url === undefined ? '' : ` [Terms](${terms.url})`
   return {
-    tags: [apiTag(api)],
     summary: endpoint.description.replace(/\.$/, ''),
     description: `${endpoint.description}\n\n${conditions.filter(Boolean).join(' ')}${address}`,
     security: CALL_SECURITY,

@@ -2,7 +2,7 @@ import { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import type { MediaExamples } from './account-examples.ts'
-import { apiTag, CALL_ROUTE, CALL_SECURITY, callErrorComponents, endpointPaths } from './call-paths.ts'
+import { apiTags, CALL_ROUTE, CALL_SECURITY, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import {
   codesOf,
@@ -49,7 +49,9 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
   const generic = { '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call) }
   const own: Record<string, JsonSchema> = { ...generic, ...paths }
   const operations = Object.values(own).flatMap((path) => Object.values(path))
-  const calls = endpointPaths(catalog, named, new Set(operations.map((item) => String(Object(item).operationId))))
+  const operationIds = new Set(operations.map((item) => String(Object(item).operationId)))
+  const names = apiTags(catalog, [CALLS, ...Object.keys(tagDescriptions)])
+  const calls = endpointPaths(catalog, named, { tags: names, operationIds })
   const all = { ...calls, ...own }
   const answers = {
     ...responses,
@@ -57,13 +59,14 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
     CallFailure: failureResponse(named),
     ...callErrorComponents(named),
   }
-  const listed = tags(all, catalog)
+  const apis = new Map([...catalog.values()].map(({ slug, upstream }) => [names.get(slug) ?? '', upstream.description]))
+  const listed = tags(all, apis)
   return {
     openapi: '3.1.0',
     info: info(baseUrl),
     servers: [{ url: baseUrl, description: 'This gateway' }],
     tags: listed,
-    'x-tagGroups': tagGroups(listed, catalog),
+    'x-tagGroups': tagGroups(listed, apis),
     paths: all,
     components: {
       securitySchemes,
@@ -241,11 +244,10 @@ function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {
 }
 
 /**
- * Tags: the generic call, then the APIs, then the service's own tags in the order of their
+ * Tags: the generic call, then the APIs with their descriptions, then the service's own tags in the order of their
  * descriptions.
  */
-function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocument['tags'] {
-  const apis = new Map([...catalog.values()].map((api) => [apiTag(api), api.upstream.description]))
+function tags(paths: Record<string, JsonSchema>, apis: ReadonlyMap<string, string>): OpenApiDocument['tags'] {
   const used = new Set(
     Object.values(paths).flatMap((path) =>
       Object.values(path).flatMap((item) => (item as { tags?: string[] }).tags ?? []),
@@ -260,8 +262,7 @@ function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocum
   })
 }
 
-function tagGroups(tags: OpenApiDocument['tags'], catalog: Catalog): OpenApiDocument['x-tagGroups'] {
-  const apis = new Set([...catalog.values()].map(apiTag))
+function tagGroups(tags: OpenApiDocument['tags'], apis: ReadonlyMap<string, string>): OpenApiDocument['x-tagGroups'] {
   const names = tags.map(({ name }) => name)
   return [
     { name: 'APIs', tags: names.filter((name) => apis.has(name)) },

@@ -267,6 +267,24 @@ describe('documents as different makers write them', () => {
     assert.deepEqual(ids, ['listKeys', 'listKeysData'])
   })
 
+  it('an API has a tag of its own in the document of the gateway, also if another API or a part of the service has its name', async () => {
+    const { upstream = assert.fail() } = await readWritten(document(), 'list.json')
+    const titled = Object.entries({ one: 'Things', two: 'things!', three: 'Keys', four: 'Other' })
+    const apis = titled.map(([slug, displayName]): [string, ReturnType<typeof createApi>] => [
+      slug,
+      createApi(slug, { ...upstream, displayName }, { settings: new Map(), isOperatorNamed: true }),
+    ])
+    const { tags, paths } = createDocument([], new Catalog(apis), 'http://gateway.test')
+    const expected = ['Things', 'things! (two)', 'Keys (three)', 'Other']
+    const used = titled.map(([slug]) => Object(paths[`/v1/call/${slug}/list-things`]?.get).tags)
+    assert.deepEqual(
+      used,
+      expected.map((name) => [name]),
+    )
+    const names = tags.map(({ name }) => name)
+    for (const name of expected) assert.equal(names.filter((each) => each === name).length, 1, name)
+  })
+
   it('a default that is null, or that has more digits than a number can hold, is not sent', async () => {
     const query = (name: string, schema: object) => ({ name, in: 'query', schema })
     const parameters = [
