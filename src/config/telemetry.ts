@@ -66,7 +66,7 @@ export function readTraces(read: EnvironmentReader): TracesConfig {
   const kind = SAMPLERS.find((each) => each === sampler)
   if (kind === undefined)
     throw new ConfigError(`OTEL_TRACES_SAMPLER must be ${SAMPLERS.join(', ')}, or parentbased_ and one of them`)
-  const ratio = Number(read.text('OTEL_TRACES_SAMPLER_ARG', '1'))
+  const ratio = Number(read.text('OTEL_TRACES_SAMPLER_ARG', '').trim() || '1')
   if (kind === 'traceidratio' && !(ratio >= 0 && ratio <= 1))
     throw new ConfigError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   const traceRatio = kind === 'always_on' ? 1 : kind === 'always_off' ? 0 : ratio

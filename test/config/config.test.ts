@@ -541,6 +541,8 @@ describe('the share of calls that is traced', () => {
     for (const sampler of ['traceidratio', 'parentbased_traceidratio'])
       assert.equal(traces({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0.01' }).traceRatio, 0.01)
     assert.equal(traces({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' }).traceRatio, 0)
+    for (const share of ['', ' '])
+      assert.equal(traces({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: share }).traceRatio, 1)
   })
 
   it('a process stops with the name of the variable if the share of traced calls is not valid', () => {
