@@ -250,10 +250,16 @@ function secondsFresh(
   return isWhole ? lifetime.day : 300
 }
 
-/** The events of all answers; undefined if one of the answers has no list that can be read. */
+/**
+ * The events of all answers. Undefined if one of the answers has no list that can be read, or if no
+ * event has its competitions: the games would have no teams.
+ */
 function readEvents(bodies: unknown[]): Source[] | undefined {
   const lists = bodies.map((body) => listedObjects(members(body).events))
-  return lists.every((list) => list !== undefined) ? lists.flat() : undefined
+  if (!lists.every((list) => list !== undefined)) return undefined
+  const events = lists.flat()
+  const isReadable = events.length === 0 || events.some(({ competitions }) => objects(competitions).length > 0)
+  return isReadable ? events : undefined
 }
 
 /**

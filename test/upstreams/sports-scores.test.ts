@@ -30,13 +30,13 @@ function games(endpoint: Endpoint, bodies: unknown[], parameters: Record<string,
 }
 
 function game(event: Record<string, unknown>): Game {
-  const [only] = games(mlb, [{ events: [event] }])
+  const [only] = games(mlb, [{ events: [{ competitions: [{}], ...event }] }])
   assert.ok(only)
   return only
 }
 
 const ids = (list: Game[]) => list.map(({ id }) => id)
-const dated = (id: string, date: string) => ({ id, date })
+const dated = (id: string, date: string) => ({ id, date, competitions: [{}] })
 const complete = (endpoint: Endpoint, dates: string | undefined, now = 0) =>
   endpoint.complete?.(withDefaults(endpoint, dates === undefined ? { limit: 10 } : { dates, limit: 10 }), { now })
 
@@ -67,6 +67,15 @@ test('an answer without events is UPSTREAM_INVALID_RESPONSE', () => {
   }
   const bodies = [{ events: [] }, {}]
   assert.deepEqual(interpret(nfl, bodies, { dates: '20250930-20251001' }), { responseClass: invalid() })
+})
+
+test('an answer none of whose events has competitions is invalid, and is not games without teams', () => {
+  const named = { id: '1', date: '2025-09-05T00:20Z' }
+  for (const competitions of [undefined, null, {}, [], 'x']) {
+    const body = { events: [{ ...named, competitions }, named] }
+    for (const endpoint of [nfl, nba, mlb]) assert.deepEqual(interpret(endpoint, [body]), { responseClass: invalid() })
+  }
+  assert.equal(games(nba, [{ events: [named, { ...named, competitions: [{}] }] }]).length, 2)
 })
 
 test('without dates no day is requested of the NFL, which means its current week', () => {
@@ -155,7 +164,7 @@ test('the games of all months of a range are in order of time, and a game that t
 })
 
 test('the gateway applies limit, 10 by default, and never sends it for a day', () => {
-  const events = Array.from({ length: 16 }, (_, index) => ({ id: String(index) }))
+  const events = Array.from({ length: 16 }, (_, index) => ({ id: String(index), competitions: [{}] }))
   for (const endpoint of [nfl, nba, mlb]) {
     assert.equal(games(endpoint, [{ events }]).length, 10)
     assert.equal(games(endpoint, [{ events }], { limit: 3 }).length, 3)
@@ -219,7 +228,9 @@ test('season and week come from each game, and only NFL games have a week', () =
   const body = {
     season: { year: 1999 },
     week: { number: 9 },
-    events: [{ id: '1', season: { year: 2025, type: 2, slug: 'regular-season' }, week: { number: 3 } }],
+    events: [
+      { id: '1', season: { year: 2025, type: 2, slug: 'regular-season' }, week: { number: 3 }, competitions: [{}] },
+    ],
   }
   const [withWeek] = games(nfl, [body])
   assert.deepEqual(withWeek?.season, { year: 2025, type: 2, slug: 'regular-season' })
