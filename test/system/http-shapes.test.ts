@@ -244,6 +244,13 @@ describe('a request the framework refuses', () => {
       checkRefusal(await run(), code, shape))
   }
 
+  it('a request the framework refuses for a space in its address is told how to write the space', async () => {
+    const { status, body } = await raw(`GET /v1/call/encyclopedia/summary?title=New York HTTP/1.1\r\n${HEAD}\r\n`)
+    assert.equal(status, 400)
+    assert.match(body, /an address without spaces \(a space is %20\)/)
+    assert.doesNotMatch(body, /field named/)
+  })
+
   it('a request the framework refuses for a method is answered 405 with the methods there are, exotic methods included', async () => {
     for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'SEARCH', 'LINK']) {
       for (const [path, shape, allow, words] of [

@@ -43,7 +43,7 @@ const REASONS: Record<string, string> = {
   HPE_INVALID_METHOD: 'its method is not an HTTP method',
   HPE_INVALID_URL: 'its address is not valid',
   HPE_INVALID_VERSION: 'its first line does not end with HTTP/1.0 or HTTP/1.1, CR and LF',
-  HPE_INVALID_CONSTANT: 'its first line is not a method, an address and a version',
+  HPE_INVALID_CONSTANT: 'its first line is not a method, an address without spaces (a space is %20) and a version',
   HPE_INVALID_HEADER_TOKEN: 'a header field contains a character that is not allowed',
   HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not a whole number, or Transfer-Encoding is present too',
   HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length appears twice, or Transfer-Encoding is present too',
@@ -80,7 +80,7 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   const reason = REASONS[cause.code ?? '']
   return new GatewayError('VALIDATION_ERROR', {
     message: `The request is not valid HTTP${reason === undefined ? '' : `: ${reason}`}.`,
-    ...(reason === undefined ? { hint: 'Send the request with a library that writes HTTP/1.1' } : {}),
+    hint: 'Send the request with a library that writes HTTP/1.1',
   })
 }
 
