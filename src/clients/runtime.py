@@ -24,7 +24,7 @@ class _Calls:
         base_url: str,
         retries_max: int,
         retry_wait_max: float,
-        timeout: float,
+        timeout: Optional[float],
         on_retry: Optional[Callable[[GatewayError, float, int], None]],
         on_answer: Optional[Callable[[Meta], None]],
     ) -> None:
@@ -32,8 +32,8 @@ class _Calls:
         self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
         self._retry_wait_max = retry_wait_max
-        # A socket takes no longer timeout.
-        self._timeout = timeout and min(timeout, 1e9)
+        # A socket takes no longer timeout, and does not wait at all with 0. None waits for ever.
+        self._timeout = None if timeout is None else max(0.001, min(timeout, 1e9))
         self._on_retry = on_retry
         self._on_answer = on_answer
 
@@ -43,7 +43,7 @@ class _Calls:
         sent = {**(headers or {}), **self._credential, "Accept": "application/json", "User-Agent": _USER_AGENT}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(_exact(body)).encode()
         return _Request(method, self._base_url + path, sent, data, is_safe)
 
     def _call_request(
@@ -176,7 +176,7 @@ class _Connection:
 
 
 @contextlib.contextmanager
-def _ending(connection: _Connection, timeout: float) -> Iterator[None]:
+def _ending(connection: _Connection, timeout: Optional[float]) -> Iterator[None]:
     """Ends a connection at its timeout. A socket bounds only each wait for bytes, not a whole answer that comes slowly."""
     if not timeout:
         yield
@@ -190,7 +190,7 @@ def _ending(connection: _Connection, timeout: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _send(given: _Request, timeout: float, connection: _Connection) -> _Received:
+def _send(given: _Request, timeout: Optional[float], connection: _Connection) -> _Received:
     try:
         with _ending(connection, timeout):
             received = _receive(given, timeout, connection)
@@ -203,7 +203,7 @@ def _send(given: _Request, timeout: float, connection: _Connection) -> _Received
     return received
 
 
-def _receive(given: _Request, timeout: float, connection: _Connection) -> _Received:
+def _receive(given: _Request, timeout: Optional[float], connection: _Connection) -> _Received:
     request = urllib.request.Request(given.url, data=given.body, headers=given.headers, method=given.method)
     vars(request)["connection"] = connection
     try:
@@ -264,6 +264,15 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects, _Http, _Https)
+
+
+def _exact(value: Any) -> Any:
+    """Big whole numbers as text, because the gateway refuses a number that a double cannot hold."""
+    if isinstance(value, dict):
+        return {name: _exact(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_exact(item) for item in value]
+    return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
 def _text(value: Any) -> str:

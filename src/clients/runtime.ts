@@ -107,7 +107,7 @@ export class Transport {
     calls: readonly BatchCall[],
     { take = 'all', ...options }: { take?: 'all' | 'fit'; signal?: AbortSignal; headers?: Record<string, string> } = {},
   ): Promise<BatchAnswer> {
-    const body = JSON.stringify({
+    const body = jsonOf({
       calls: calls.map((call) => ({ ...call, endpoint: call.endpoint.replace(/^\/*/, '/') })),
       take,
     })
@@ -131,7 +131,7 @@ export class Transport {
     const { method = POSTED.has(names) ? 'POST' : 'GET', once = POSTED.get(names) ?? false, headers, signal } = options
     const url = `${this.#baseUrl}/v1/call/${names}`
     const about = { method, headers, signal, isSafe: !once }
-    if (method === 'POST') return { ...about, url, body: JSON.stringify(parameters) }
+    if (method === 'POST') return { ...about, url, body: jsonOf(parameters) }
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(parameters)) {
       for (const item of [value].flat()) if (item !== undefined && item !== null) query.append(name, String(item))
@@ -250,6 +250,14 @@ const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_
 /** Whether a request without an answer was certainly never sent, according to Node's code. */
 function isUnsent({ code, cause }: GatewayError): boolean {
   return code === 'NO_ANSWER' && UNSENT.test(String(Object(Object(cause).cause).code))
+}
+
+/**
+ * JSON with big whole numbers as text, because the gateway refuses a number that a double cannot
+ * hold.
+ */
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value, (_name, member) => (typeof member === 'bigint' ? String(member) : member))
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

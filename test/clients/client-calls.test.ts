@@ -51,7 +51,7 @@ def outcome(run):
     try:
         return run()
     except GatewayError as error:
-        return str(error) if what == "timeout" else error.code
+        return str(error) if what in ("timeout", "no time") else error.code
 
 def sync():
     gateway = Gateway("k", **options)
@@ -64,12 +64,16 @@ def sync():
         return gateway.start("mock-data", "posts", {"id": 1}).result()
     if what == "write":
         return gateway.answer("stock", "/add", {"id": 1}).data
+    if what == "long":
+        return gateway.answer("stock", "/add", {"id": 2**63 - 1, "in": [{"n": -(2**53)}], "small": 7, "is": True}).data
     if what == "start write":
         return gateway.start("stock", "add", {"id": 1}).id
     if what == "write anew":
         return gateway.stock.put(id=1)
     if what == "cancel":
         return gateway.start("mock-data", "posts", {"id": 1}).cancel()
+    if what == "no time":
+        return Gateway("k", base_url=url, timeout=0, retries_max=0).mock_data.posts(id=1)
     if what == "timeout":
         return Gateway("k", base_url=url, timeout=0.05, retries_max=0).mock_data.posts(id=1)
     return gateway.call("mock-data", "posts", {"id": 1}, method="POST", once=True)
@@ -85,6 +89,8 @@ async def asynchronous():
             return await (await gateway.start("mock-data", "posts", {"id": 1})).result()
         if what == "write":
             return (await gateway.answer("stock", "/add", {"id": 1})).data
+        if what == "long":
+            return (await gateway.answer("stock", "/add", {"id": 2**63 - 1, "in": [{"n": -(2**53)}], "small": 7, "is": True})).data
         if what == "start write":
             return (await gateway.start("stock", "add", {"id": 1})).id
         if what == "write anew":
@@ -97,6 +103,9 @@ async def asynchronous():
             first.cancel()
             await gateway.call("mock-data", "third")
             return await (await gateway.start("mock-data", "posts", {"id": 1})).cancel()
+        if what == "no time":
+            async with AsyncGateway("k", base_url=url, timeout=0, retries_max=0) as hasty:
+                return await hasty.mock_data.posts(id=1)
         if what == "timeout":
             async with AsyncGateway("k", base_url=url, timeout=0.05, retries_max=0) as impatient:
                 return await impatient.mock_data.posts(id=1)
@@ -203,10 +212,16 @@ describe('the clients', () => {
       batch: async () => (await gateway.batch([{ api: 'weather', endpoint: 'current', ref: 'a' }], { take: 'fit' })).ok,
       start: async () => await (await gateway.start('mock-data/posts', { id: 1 })).result(),
       write: async () => (await gateway.answer('stock//add', { id: 1 })).data,
+      long: async () =>
+        (await gateway.answer('stock/add', { id: 2n ** 63n - 1n, in: [{ n: -(2n ** 53n) }], small: 7, is: true })).data,
       'start write': async () => (await gateway.start('stock/add', { id: 1 })).id,
       'write anew': async () => await gateway.stock.put({ id: 1 }),
       cancel: async () => (await (await gateway.start('mock-data/posts', { id: 1 })).cancel()) ?? null,
       timeout: async () => await impatient.mockData.posts({ id: 1 }).catch(({ message }: Error) => message),
+      'no time': async () => {
+        const hasty = new Gateway({ key: 'k', baseUrl, timeoutMs: 0, retriesMax: 0 })
+        return await hasty.mockData.posts({ id: 1 }).catch(({ message }: Error) => message)
+      },
       once: async () => await gateway.call('mock-data/posts', { id: 1 }, { method: 'POST', once: true }),
     }
     const result = await parts[what]?.().catch((error: { code: string }) => error.code)
@@ -300,6 +315,12 @@ except GatewayError as error:
     assert.deepEqual([...new Set(sent)], [add, put])
   })
 
+  it('the clients send a long whole number of a body as text, because the gateway refuses the number', async () => {
+    await inEach('long', [DATA])
+    const text = { id: '9223372036854775807', in: [{ n: '-9007199254740992' }], small: 7, is: true }
+    for (const { body } of requests) assert.deepEqual(JSON.parse(body), text)
+  })
+
   it('the clients wait for an answer no longer than their timeout, and say why there is none', async () => {
     for (const silence of ['hang', 'drip'] as const) {
       for (const { result } of await inEach('timeout', [silence]))
@@ -308,6 +329,8 @@ except GatewayError as error:
           /^NO_ANSWER: No answer arrived: timed out[\w ]*\. Check base_?url and the network\.$/i,
         )
     }
+    for (const { result } of await inEach('no time', ['hang']))
+      assert.match(String(result), /^NO_ANSWER: No answer arrived: timed out/i)
     for (const { result } of await inEach('timeout', [], 'http://127.0.0.1:2'))
       assert.match(String(result), /^NO_ANSWER: No answer arrived: [^<]*(refused|ECONNREFUSED)[^>]*\. Check base/)
   })
