@@ -244,8 +244,10 @@ function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {
 }
 
 /**
- * Tags: the generic call, then the APIs with their descriptions, then the service's own tags in the order of their
+ * Tags: the generic call, then the APIs, then the service's own tags in the order of their
  * descriptions.
+ *
+ * @param apis the descriptions of the APIs by tag
  */
 function tags(paths: Record<string, JsonSchema>, apis: ReadonlyMap<string, string>): OpenApiDocument['tags'] {
   const used = new Set(
