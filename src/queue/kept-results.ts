@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import { Concurrency } from '../async/concurrency.ts'
-import { SingleFlight } from '../async/single-flight.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { Reply } from './reply-head.ts'
 import { type ResultOf, readResult } from './results.ts'
@@ -24,33 +23,26 @@ const READS_MAX = 8
  * decompressed once.
  */
 export class KeptResults {
-  readonly #redis: RedisConnection
-  readonly #kept: LRUCache<string, Reply>
-  readonly #reads = new SingleFlight<Reply | undefined>()
-  readonly #concurrency = new Concurrency(READS_MAX)
+  readonly #kept: LRUCache<string, Reply, ResultOf>
 
   /**
    * @param bytesMax most bytes of all cached results; beyond it the least recently used is
    *   forgotten
    */
   constructor(redis: RedisConnection, bytesMax: number) {
-    this.#redis = redis
+    const concurrency = new Concurrency(READS_MAX)
     this.#kept = new LRUCache({
       maxSize: bytesMax,
       ttl: KEPT_MS,
       sizeCalculation: ({ body }) => body.length + HEAD_BYTES,
+      // If other results evict a read from the cache, its callers still get the result.
+      ignoreFetchAbort: true,
+      fetchMethod: (_key, _known, { context: call }) => concurrency.run(() => readResult(redis, call)),
     })
   }
 
   /** @returns undefined if there is no result, or no result yet */
   async read({ id, accountId }: ResultOf): Promise<Reply | undefined> {
-    const key = `${accountId} ${id}`
-    return this.#kept.get(key) ?? (await this.#reads.run(key, () => this.#read(key, { id, accountId })))
-  }
-
-  async #read(key: string, call: ResultOf): Promise<Reply | undefined> {
-    const result = await this.#concurrency.run(() => readResult(this.#redis, call))
-    if (result) this.#kept.set(key, result)
-    return result
+    return await this.#kept.fetch(`${accountId} ${id}`, { context: { id, accountId } })
   }
 }
