@@ -71,11 +71,11 @@ export class PostgresAccess {
     // If a setting is given twice, the last value counts.
     const options = [searchParams.get('options') ?? '', ...(this.#takesSettings ? [...ours, isolation] : [])].join(' ')
     return {
-      user: decodeURIComponent(username) || undefined,
-      password: decodeURIComponent(password) || undefined,
+      user: (searchParams.get('user') ?? decodeURIComponent(username)) || undefined,
+      password: (searchParams.get('password') ?? decodeURIComponent(password)) || undefined,
       host: searchParams.get('host') ?? decodeURIComponent(hostname).replace(/^\[(.+)\]$/, '$1'),
       port: Number(searchParams.get('port') ?? port) || 5432,
-      database: decodeURIComponent(pathname.slice(1)) || undefined,
+      database: (searchParams.get('dbname') ?? decodeURIComponent(pathname.slice(1))) || undefined,
       application_name: searchParams.get('application_name') ?? 'agent-api-gateway',
       options,
       stream: () => new NamedSocket(),

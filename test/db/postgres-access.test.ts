@@ -152,6 +152,11 @@ describe('every connection to Postgres', () => {
     assert.equal(sockets.host, '/var/run/postgresql')
     assert.equal(complete('postgres:///db?host=/tmp&port=5433', {}).port, 5433)
     assert.equal(complete('postgres://user@[::1]/db', {}).host, '::1')
+    const asParameters = complete('postgresql:///?host=db&dbname=a%20b&user=user&password=p%40ss', {})
+    assert.deepEqual(
+      [asParameters.user, asParameters.password, asParameters.host, asParameters.database],
+      ['user', 'p@ss', 'db', 'a b'],
+    )
   })
 })
 
