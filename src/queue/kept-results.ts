@@ -18,6 +18,9 @@ const HEAD_BYTES = 1_024
  */
 const READS_MAX = 8
 
+/** There is no result, or no result yet. The cache keeps no look-up that ends so. */
+const NO_RESULT = new Error('no result')
+
 /**
  * Caches results that this process has read. All who fetch a result share its bytes, and it is
  * decompressed once.
@@ -37,12 +40,22 @@ export class KeptResults {
       sizeCalculation: ({ body }) => body.length + HEAD_BYTES,
       // If other results evict a read from the cache, its callers still get the result.
       ignoreFetchAbort: true,
-      fetchMethod: (_key, _known, { context: call }) => concurrency.run(() => readResult(redis, call)),
+      fetchMethod: async (_key, _known, { context: call }) => {
+        const result = await concurrency.run(() => readResult(redis, call))
+        // If the cache has evicted the look-up, it would reject with an error in place of nothing.
+        if (!result) throw NO_RESULT
+        return result
+      },
     })
   }
 
   /** @returns undefined if there is no result, or no result yet */
   async read({ id, accountId }: ResultOf): Promise<Reply | undefined> {
-    return await this.#kept.fetch(`${accountId} ${id}`, { context: { id, accountId } })
+    try {
+      return await this.#kept.fetch(`${accountId} ${id}`, { context: { id, accountId } })
+    } catch (error) {
+      if (error === NO_RESULT) return undefined
+      throw error
+    }
   }
 }

@@ -49,3 +49,14 @@ it('a kept result that was used least recently is read from Redis again when oth
   const large = await keep('call-6', 3_000_000)
   assert.equal((await results.read(large))?.body.length, 3_000_000)
 })
+
+it('a look-up of a result that is not stored yet finds nothing, also if results that others read need the room of the cache meanwhile', async () => {
+  const results = new KeptResults(redis, 1_500_000)
+  const calls = await Promise.all(Array.from({ length: 8 }, (_, index) => keep(`call-7-${index}`, 1_000_000)))
+  const missing = Array.from({ length: 8 }, (_, index) => ({ id: `call-8-${index}`, accountId: ACCOUNT }))
+  const found = await Promise.all([...calls, ...missing].map((call) => results.read(call)))
+  assert.deepEqual(
+    found.map((result) => result?.body.length),
+    [...Array(8).fill(1_000_000), ...Array(8).fill(undefined)],
+  )
+})
