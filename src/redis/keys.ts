@@ -36,12 +36,14 @@ export const upstreamKeys = {
   /**
    * Sorted set: callers who are limited alone, by when they may send again: accounts whose
    * undeclared parameters met a limit of the upstream, and `plain` with an account whose reports of
-   * a limit do not count; 1 000 at most. Expires after 1 h. A probe that succeeds deletes it.
+   * a limit do not count; 1 000 at most. Expires after 1 h. A probe that succeeds, or meets a limit
+   * too, deletes it.
    */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /**
    * Sorted set: callers (`voterOf`) whose requests met a limit of the upstream, by when the first
-   * did; 1 000 at most. Expires after 1 h. A probe that meets a limit too deletes it.
+   * did; 1 000 at most. Expires after 1 h. A probe that meets a limit too leaves only `probe`, by
+   * when it did.
    */
   limitReports: (slug: string): string => `${PREFIX}:{${slug}}:limit-reports`,
   /** String: outcome of a probe that an operator started. Expires after 60 s. */

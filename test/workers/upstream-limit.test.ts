@@ -25,6 +25,14 @@ async function probesOf({ queues }: WorkerDeps) {
   return (await queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])).filter(({ name }) => name === 'probe')
 }
 
+/** The cap is open again, and all that the gateway knows of reports of a limit is a minute old. */
+async function minuteLater({ redis, clock }: WorkerDeps): Promise<void> {
+  await redis.hdel(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed')
+  const reports = upstreamKeys.limitReports(SLUG)
+  const at = clock.now() - 60_000
+  for (const voter of await redis.zrange(reports, '0', '-1')) await redis.zadd(reports, at, voter)
+}
+
 async function runProbe(deps: WorkerDeps): Promise<void> {
   await until(async () => (await probesOf(deps)).length > 0)
   const [probe] = await probesOf(deps)
@@ -116,15 +124,9 @@ test('a declared value that meets a limit again and again closes the cap for a m
     const outcome = await call(`call${calls}`, { accountId, group, title: `${title}${calls}` })
     return isFailure(outcome) ? outcome.code : 'served'
   }
-  const minuteLater = async () => {
-    await deps.redis.hdel(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed')
-    const reports = upstreamKeys.limitReports(SLUG)
-    const at = deps.clock.now() - 60_000
-    for (const voter of await deps.redis.zrange(reports, '0', '-1')) await deps.redis.zadd(reports, at, voter)
-  }
   assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
-  await minuteLater()
+  await minuteLater(deps)
   assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
   assert.ok((await limitOf(deps)).closedForMs <= 0)
   assert.equal(await codeOf('a', 'Other'), 'UPSTREAM_RATE_LIMITED')
@@ -136,13 +138,40 @@ test('a declared value that meets a limit again and again closes the cap for a m
   assert.equal(await codeOf('a', 'Other'), 'served')
   assert.equal(await codeOf('b', 'Limited'), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000, 'the first report of another caller')
-  await minuteLater()
+  await minuteLater(deps)
   meetsProbe = true
   await runProbe(deps)
   assert.equal((await limitOf(deps)).closedForMs, 3_600_000)
-  await minuteLater()
+  await minuteLater(deps)
   assert.equal(await codeOf('a', 'Limited'), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
+})
+
+test('if a probe meets the limit of a caller too, the caller waits for the cap again, and the limits that it meets next close the cap', async (t) => {
+  let isLimited = true
+  const { deps, call } = await open(t, (_request, response) => {
+    if (isLimited) response.writeHead(429, { 'retry-after': '30' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
+  })
+  const codeOf = async (id: string) => {
+    const outcome = await call(id, { title: id })
+    return isFailure(outcome) ? outcome.code : 'served'
+  }
+  assert.equal(await codeOf('first'), 'UPSTREAM_RATE_LIMITED')
+  await minuteLater(deps)
+  assert.equal(await codeOf('alone'), 'UPSTREAM_RATE_LIMITED')
+  assert.ok((await limitOf(deps)).closedForMs <= 0)
+  await runProbe(deps)
+  assert.ok((await limitOf(deps)).closedForMs > 0)
+  isLimited = false
+  await minuteLater(deps)
+  assert.equal(await codeOf('waits'), 'served')
+  isLimited = true
+  for (const id of ['second', 'third']) {
+    assert.equal(await codeOf(id), 'UPSTREAM_RATE_LIMITED')
+    assert.ok((await limitOf(deps)).closedForMs > 0, id)
+    await minuteLater(deps)
+  }
 })
 
 test('rate headers in an answer to a caller hold for a minute, and if they say that no request is left, the cap stays closed until a probe has checked', async (t) => {

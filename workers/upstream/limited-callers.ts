@@ -37,11 +37,14 @@ export function plainCaller(slug: string, accountId: string): LimitedCaller {
 const BELIEVED_MS = 60_000
 const DOUBTED_MS = 3_600_000
 
+/** Stands among the callers for a probe that met a limit. No caller has this name. */
+const PROBE = 'probe'
+
 /**
  * Notes that a caller's request without undeclared parameters met a limit. A caller's own values
- * may be why, so its reports close the cap for a minute in an hour. Many accounts may be a single
- * person, so this counts by `voterOf`. The limit that follows is for each account alone, because
- * others share its networks.
+ * may be why, so its reports close the cap for a minute in an hour, or until the next probe may be
+ * made if a probe has met a limit too. Many accounts may be a single person, so this counts by
+ * `voterOf`. The limit that follows is for each account alone, because others share its networks.
  *
  * @returns whether the report counts for all callers. If Redis does not answer, it does
  */
@@ -57,21 +60,37 @@ export async function noteLimitReport(
       .zremrangebyscore(key, '-inf', now - DOUBTED_MS)
       .zadd(key, 'NX', now, voter)
       .zscore(key, voter)
+      .zscore(key, PROBE)
       .zremrangebyrank(key, 0, -CALLERS_MAX - 1)
       .pexpire(key, DOUBTED_MS)
       .exec()
-    return now - Number(replies?.[2]?.[1] ?? now) < BELIEVED_MS
+    const [firstAt, confirmedAt] = [replies?.[2]?.[1] ?? now, replies?.[3]?.[1] ?? Number.NEGATIVE_INFINITY]
+    return now - Number(firstAt) < BELIEVED_MS || now - Number(confirmedAt) < PROBE_EVERY_MS
   } catch (error) {
     log.warn({ err: error, slug }, 'failed to note that a caller met a limit')
     return true
   }
 }
 
-/** A probe met a limit too: what callers reported was right. */
-export async function trustLimitReports({ redis, log }: Pick<Deps, 'redis' | 'log'>, slug: string): Promise<void> {
-  await redis
-    .del(upstreamKeys.limitReports(slug))
-    .catch((error) => log.warn({ err: error, slug }, 'failed to forget which callers met a limit'))
+/**
+ * A probe met a limit too: what callers reported was right. The cap follows the answer to the
+ * probe, so nobody is limited alone any more.
+ */
+export async function trustLimitReports(
+  { redis, clock, log }: Pick<Deps, 'redis' | 'clock' | 'log'>,
+  slug: string,
+): Promise<void> {
+  const key = upstreamKeys.limitReports(slug)
+  try {
+    await redis
+      .multi()
+      .del(key, upstreamKeys.limitedCallers(slug))
+      .zadd(key, clock.now(), PROBE)
+      .pexpire(key, DOUBTED_MS)
+      .exec()
+  } catch (error) {
+    log.warn({ err: error, slug }, 'failed to note that a probe met a limit')
+  }
 }
 
 /**

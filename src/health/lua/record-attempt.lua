@@ -79,8 +79,6 @@ local quick = 1
 if p95 then quick = math.min(math.max((SLOW_MS - p95) / (SLOW_MS - FAST_MS), 0), 1) end
 local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATENCY_POINTS * quick + 0.5)
 
--- Each caller has one vote, however often its calls fail. Counted are the callers with recent
--- failures, and how many of them have failed since the last good attempt.
 -- A list of callers and when each was added. An old entry is left out.
 local function withCaller(list, isAdded)
   local callers = {}
@@ -91,6 +89,8 @@ local function withCaller(list, isAdded)
   if #callers > VOTERS_MAX then table.remove(callers, 1) end
   return callers
 end
+-- Each caller has one vote, however often its calls fail. Counted are the callers with recent
+-- failures, and how many of them have failed since the last good attempt.
 local isOfCaller = source == 'call' and account ~= ''
 local voters, votesInRow = withCaller(h.voters, (isFailure or isInRow) and isPlain and isOfCaller), 0
 for _, voter in ipairs(voters) do
