@@ -186,9 +186,7 @@ export class HealthCache {
     return hash?.open === '1' ? halfOpenWaitMs(hash, this.#clock.now()) : undefined
   }
 
-  /**
-   * Whether there may be accounts whose undeclared parameters led to a rate limit of the source.
-   */
+  /** Whether there may be callers whom the source limits alone. */
   hasLimitedCallers(slug: string): boolean {
     return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.#clock.now()
   }

@@ -246,10 +246,10 @@ export async function noteSourceLimit(redis: RedisConnection, slug: string, unti
 }
 
 /**
- * Stores how long there may be accounts whose undeclared parameters led to a rate limit. Until
- * then, other processes look up the accounts of calls with such parameters.
+ * Stores how long there may be callers whom the upstream limits alone. Until then, all processes
+ * look for the callers of calls among them.
  *
- * @param until the time of Redis, milliseconds since the epoch
+ * @param until the time of Redis, milliseconds since the epoch; 0: there are none
  * @throws what Redis throws
  */
 export async function noteCallersLimited(redis: RedisConnection, slug: string, until: number): Promise<void> {

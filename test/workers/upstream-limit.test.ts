@@ -61,6 +61,8 @@ test('a limit that an account’s undeclared parameters meet holds only for unde
   assert.equal(await codeOf('b2', 'b', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await probesOf(deps)).length, 1)
   await runProbe(deps)
+  await deps.health.read(SLUG)
+  assert.equal(deps.health.hasLimitedCallers(SLUG), false, 'calls need not look for limited callers any more')
   assert.equal(await codeOf('a4', 'a', ['other', '1']), 'served')
   assert.equal(await codeOf('a5', 'a', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await probesOf(deps)).length, 1)

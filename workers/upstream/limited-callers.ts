@@ -77,17 +77,14 @@ export async function noteLimitReport(
  * probe, so nobody is limited alone any more.
  */
 export async function trustLimitReports(
-  { redis, clock, log }: Pick<Deps, 'redis' | 'clock' | 'log'>,
+  deps: Pick<Deps, 'redis' | 'clock' | 'health' | 'log'>,
   slug: string,
 ): Promise<void> {
+  const { redis, clock, log } = deps
   const key = upstreamKeys.limitReports(slug)
+  await forgetLimitedCallers(deps, slug)
   try {
-    await redis
-      .multi()
-      .del(key, upstreamKeys.limitedCallers(slug))
-      .zadd(key, clock.now(), PROBE)
-      .pexpire(key, DOUBTED_MS)
-      .exec()
+    await redis.multi().del(key).zadd(key, clock.now(), PROBE).pexpire(key, DOUBTED_MS).exec()
   } catch (error) {
     log.warn({ err: error, slug }, 'failed to note that a probe met a limit')
   }
@@ -142,12 +139,19 @@ export async function limitedMs(
   return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - clock.now()))
 }
 
-/** A plain request was answered well: what callers met was no limit of the gateway's. */
+/**
+ * A plain request was answered well: what callers met was no limit of the gateway's. Calls need not
+ * look for limited callers any more.
+ */
 export async function forgetLimitedCallers(
-  { redis, log }: Pick<UpstreamDeps, 'redis' | 'log'>,
+  { redis, health, log }: Pick<Deps, 'redis' | 'health' | 'log'>,
   slug: string,
 ): Promise<void> {
-  await redis
-    .del(upstreamKeys.limitedCallers(slug))
-    .catch((error) => log.warn({ err: error, slug }, 'failed to forget the callers whose parameters met a limit'))
+  try {
+    // First, so that a caller who is limited meanwhile is not overlooked.
+    if (health.hasLimitedCallers(slug)) await noteCallersLimited(redis, slug, 0)
+    await redis.del(upstreamKeys.limitedCallers(slug))
+  } catch (error) {
+    log.warn({ err: error, slug }, 'failed to forget the callers whose parameters met a limit')
+  }
 }
