@@ -101,11 +101,14 @@ describe('pages of other origins', () => {
   it('pages of other origins can read that they send too many requests, and how long to wait', async () => {
     const url = await gateway.startWeb({ CLIENT_ANONYMOUS_PER_SECOND: '1' })
     const post = (path: string) => ask(path, { url, method: 'POST', headers: { origin: PAGE } })
-    for (let status = 0; status !== 429; ) ({ status } = await post('/oauth/token'))
+    const refused = async (path: string) => {
+      let response = await post(path)
+      while (response.status !== 429) response = await post(path)
+      return response
+    }
     for (const path of ['/oauth/token', '/oauth/register', '/mcp', CALL]) {
-      const response = await post(path)
-      const { status, headers } = response
-      assert.equal(status, 429, path)
+      const response = await refused(path)
+      const { headers } = response
       assert.ok(['*', PAGE].includes(originOf(response) ?? ''), path)
       assert.match(headers.get('access-control-expose-headers') ?? '', /Retry-After/)
     }
