@@ -37,7 +37,7 @@ const READ_BY: [kind: RegExp, tests: string[]][] = [
   ],
   [/\.md$/, ['test/documents.test.ts', 'test/catalog/readme.test.ts']],
   [/^src\/config(?:\.ts$|\/)/, ['test/config/config.test.ts', 'test/documents.test.ts']],
-  [/^src\/(?:docs\/error-causes|openapi\/error-responses)\.ts$/, ['test/errors.test.ts']],
+  [/^src\/(?:docs\/(?:error|failure)-causes|openapi\/error-responses)\.ts$/, ['test/errors.test.ts']],
 ]
 
 /** Most tests that coverage may choose, and the share of the best score that each of them needs. */
